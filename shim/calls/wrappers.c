@@ -313,7 +313,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
         CPL_COLLECTIVE;                                                                            \
         if (IS_REFUSED(over))                                                                      \
             return PMPI_##name arguments;                                                          \
-        if (cpl_pt2pt_allreduce(comm, sendbuf, recvbuf, count, datatype, op, &result) ||           \
+        if (cpl_pt2pt_allreduce(comm, sendbuf, recvbuf, count, datatype, op, NULL, &result) ||     \
             reduce_in_memory(comm, sendbuf, recvbuf, count, datatype, op, &result)) {              \
             cpl_meets_at_collective(comm);                                                         \
             return result;                                                                         \
@@ -328,7 +328,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
         CPL_COLLECTIVE;                                                                            \
         int result;                                                                                \
         if (cpl_context.active && request && !IS_REFUSED(comm) &&                                  \
-            cpl_pt2pt_iallreduce(comm, sendbuf, recvbuf, count, datatype, op, request, &result))   \
+            cpl_pt2pt_allreduce(comm, sendbuf, recvbuf, count, datatype, op, request, &result))    \
             return cpl_meets_started(comm, result, request, count > 0);                            \
         return cpl_meets_started(comm, PMPI_##name arguments, request, count > 0);                 \
     }

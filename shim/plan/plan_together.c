@@ -11,14 +11,11 @@
  * after its receivers have told what they send later. */
 #include "shim/plan/plan_together.h"
 
-#include "planner/plan/local_plan.h"
 #include "planner/strategies/rows.h"
 #include "shim/base/log.h"
 #include "shim/base/work.h"
 #include "shim/meet/agree.h"
-#include "shim/meet/sparse_exchange.h"
 #include "shim/plan/plan_root.h"
-#include "shim/plan/together_sparse.h"
 #include "shim/state/context.h"
 #include "shim/wait/collective.h"
 

@@ -4,6 +4,9 @@
 #ifndef CARPOOL_PLAN_TOGETHER_H
 #define CARPOOL_PLAN_TOGETHER_H
 
+#include "planner/plan/local_plan.h"
+#include "planner/strategy.h"
+#include "shim/meet/sparse_exchange.h"
 #include "shim/plan/plan_agree.h"
 
 #include <mpi.h>
@@ -35,5 +38,74 @@ bool cpl_plan_is_together(const struct cpl_agree_input *input, const struct cpl_
  * shim's own, its errors return; root tells the user what there is to tell. Collective. */
 bool cpl_plan_together(MPI_Comm comm, int root, const struct cpl_agree_input *input,
                        struct cpl_agree_output *output);
+
+/* --- between plan_together.c and together_sparse.c: what a rank knows of each candidate, and what
+ * the ranks tell each other of the messages */
+
+/* The most bytes that a rank keeps of edges and of messages that pass through it. */
+#define CPL_TOGETHER_MOST_BYTES (64 << 20)
+
+/* A growing array. */
+struct cpl_together_array {
+    void *at;
+    int64_t n, room;
+};
+
+struct cpl_together_candidate {
+    struct cpl_strategy_choice choice;
+    const struct cpl_machine *machine; /* with or without lanes */
+    struct cpl_walk walk;
+    struct cpl_together_array edges;   /* struct cpl_local_edge */
+    struct cpl_together_array passing; /* struct cpl_passing: of a candidate that is chosen */
+    int64_t handed_on;                 /* of those that pass */
+    int first_wave;                    /* of its waves among all candidates' */
+    struct cpl_local_counts *sum, *most;
+    double us;
+};
+
+/* A wave of a candidate: what this rank loads its node's port with; at a node's first rank, what
+ * all of its ranks do. */
+struct cpl_together_wave {
+    struct cpl_port_load port;
+    double us; /* time; at last of the slowest rank or port */
+};
+
+struct cpl_together {
+    MPI_Comm comm; /* of the shim's own */
+    int root;
+    const struct cpl_agree_input *input;
+    int32_t rank, n_ranks;
+    struct cpl_machine machine, by_mpi;
+    bool in_world; /* the ranks are those of MPI_COMM_WORLD in its order */
+    struct cpl_sparse sparse;
+    int n;     /* candidates; the first is what MPI does */
+    int tally; /* the candidate by which it is told how many messages end where, for those that have
+                  one wave; -1: there is none, each tells its own */
+    struct cpl_endings endings;
+    struct cpl_together_candidate *candidate;
+    struct cpl_local_counts *sum, *most; /* of each candidate */
+    int n_waves;                         /* of all candidates */
+    struct cpl_together_wave *wave;
+    int64_t n_bytes;   /* of all candidates' edges and passing messages */
+    int64_t n_handled; /* records that this rank made or got */
+    bool failed;
+};
+
+/* Whether a candidate tells the ranks where messages end nothing. */
+static inline bool cpl_together_is_tallied(const struct cpl_together *p,
+                                           const struct cpl_together_candidate *c)
+{
+    return p->tally >= 0 && c->walk.n_waves == 1;
+}
+
+/* Tells the ranks on the messages' ways, for all candidates, what passes there: fills `edges`,
+ * `endings` and what `sum` has of a rank's own messages. Collective. */
+void cpl_together_count(struct cpl_together *p);
+
+/* Tells them the messages themselves, for n candidates: fills `passing`. Collective. */
+void cpl_together_tell(struct cpl_together *p, struct cpl_together_candidate *const *chosen, int n);
+
+/* Tells each sender how many edges this rank sends later: sets local->out_later. Collective. */
+void cpl_together_tell_later(struct cpl_together *p, struct cpl_local_plan *local);
 
 #endif

@@ -1,5 +1,5 @@
-/* The sparse exchange of messages (together_sparse.h). */
-#include "shim/plan/together_sparse.h"
+/* The sparse exchange of messages (plan_together.h). */
+#include "shim/plan/plan_together.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,8 +45,8 @@ static bool resize(struct cpl_together *p, struct cpl_together_array *array, int
     return true;
 }
 
-void cpl_together_keep(struct cpl_together *p, struct cpl_together_array *array,
-                       struct cpl_passing passing)
+static void keep_passing(struct cpl_together *p, struct cpl_together_array *array,
+                         struct cpl_passing passing)
 {
     if (array->n == array->room &&
         !resize(p, array, array->room + array->room / 2 + 16, sizeof passing))
@@ -277,8 +277,8 @@ void cpl_together_tell(struct cpl_together *p, struct cpl_together_candidate *co
     for (int k = 0; k < n; k++) {
         n_rounds = chosen[k]->walk.n_waves > n_rounds ? chosen[k]->walk.n_waves : n_rounds;
         for (int m = 0; m < p->input->n_messages; m++)
-            cpl_together_keep(p, &chosen[k]->passing,
-                              (struct cpl_passing){p->rank, p->input->dst[m], p->input->bytes[m]});
+            keep_passing(p, &chosen[k]->passing,
+                         (struct cpl_passing){p->rank, p->input->dst[m], p->input->bytes[m]});
     }
     for (int32_t r = 0; r < n_rounds; r++) {
         for (int k = 0; k < n; k++)
@@ -286,8 +286,8 @@ void cpl_together_tell(struct cpl_together *p, struct cpl_together_candidate *co
         int64_t came = send_round(p, &round, false);
         for (int64_t k = 0; k < came; k++) {
             struct record record = came_at(p, k);
-            cpl_together_keep(p, &p->candidate[record.candidate].passing,
-                              (struct cpl_passing){record.src, record.dst, record.volume});
+            keep_passing(p, &p->candidate[record.candidate].passing,
+                         (struct cpl_passing){record.src, record.dst, record.volume});
         }
     }
     free(round.leaving);

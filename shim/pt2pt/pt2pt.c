@@ -1,6 +1,7 @@
 /* Polling, waiting, and where managing begins and ends (pt2pt.h). */
 #include "shim/pt2pt/pt2pt.h"
 
+#include "shim/carry/buffered.h"
 #include "shim/meet/alike.h"
 #include "shim/state/hooks.h"
 #include "shim/wait/progress.h"
@@ -8,6 +9,8 @@
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/pt2pt/pt2pt_parts.h"
 #include "shim/state/comm_state.h"
+
+#include <stdlib.h>
 
 /* What the program takes for sent leaves. */
 static bool serve(void)
@@ -132,20 +135,26 @@ static bool may_embed(const struct cpl_pt2pt *p)
 }
 
 bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t count,
-                         MPI_Datatype type, MPI_Op op, int *result)
+                         MPI_Datatype type, MPI_Op op, MPI_Request *request, int *result)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(comm);
+    const bool blocking = !request;
     if (is_idle(state))
         return false;
     struct cpl_pt2pt *p = state->pt2pt;
+    enum cpl_embed_verdict verdict = cpl_embed_judge(count, type, op, blocking);
     struct cpl_embed_kind *kind = NULL;
-    p->reducing = cpl_embed_judge(count, type, op, true);
-    if (p->reducing)
+    *(blocking ? &p->reducing : &p->batch.reduced) = verdict;
+    if (blocking && verdict)
         cpl_pt2pt_learn_reduction(p);
     if (may_embed(p))
-        kind = cpl_embed_takes(state, send, recv, count, type, op, true);
+        kind = cpl_embed_takes(state, send, recv, count, type, op, blocking);
     if (!kind)
         return false;
+    if (!blocking) {
+        *result = cpl_embed_iallreduce(state, kind, send, recv, request);
+        return true;
+    }
     p->line->embed.waiting = true;
     cpl_pt2pt_arrive();
     p->line->embed.waiting = false;
@@ -153,26 +162,48 @@ bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t co
     return true;
 }
 
-bool cpl_pt2pt_iallreduce(MPI_Comm comm, const void *send, void *recv, int64_t count,
-                          MPI_Datatype type, MPI_Op op, MPI_Request *request, int *result)
-{
-    struct cpl_comm_state *state = cpl_comm_state_get(comm);
-    if (is_idle(state))
-        return false;
-    struct cpl_pt2pt *p = state->pt2pt;
-    struct cpl_embed_kind *kind = NULL;
-    p->batch.reduced = cpl_embed_judge(count, type, op, false);
-    if (may_embed(p))
-        kind = cpl_embed_takes(state, send, recv, count, type, op, false);
-    if (kind)
-        *result = cpl_embed_iallreduce(state, kind, send, recv, request);
-    return kind;
-}
-
 static void flush(struct cpl_comm_state *state)
 {
     if (state->pt2pt->phase == CPL_PT2PT_MANAGED)
         cpl_pt2pt_flush(state);
+}
+
+static enum cpl_pt2pt_phase first_phase(const struct cpl_comm_state *state)
+{
+    return state->inter || state->size < 2 ? CPL_PT2PT_ALONE : CPL_PT2PT_LEARNING;
+}
+
+static void meet(struct cpl_comm_state *state)
+{
+    static const struct cpl_pt2pt blank[] = {
+        [CPL_PT2PT_LEARNING] = {.line = (struct cpl_line *)&cpl_line_blank,
+                                .phase = CPL_PT2PT_LEARNING},
+        [CPL_PT2PT_ALONE] = {.line = (struct cpl_line *)&cpl_line_blank, .phase = CPL_PT2PT_ALONE}};
+    state->pt2pt = (struct cpl_pt2pt *)&blank[first_phase(state)];
+}
+
+static bool begin(struct cpl_comm_state *state)
+{
+    struct cpl_pt2pt *p = state->pt2pt = calloc(1, sizeof *p);
+    if (!p)
+        return false;
+    p->line = state->line;
+    p->phase = first_phase(state);
+    return true;
+}
+
+static void end(struct cpl_comm_state *state)
+{
+    if (state->blank)
+        return;
+    cpl_profile_report(state);
+    if (state->line->managed)
+        cpl_line_drain(state);
+    while (state->pt2pt->phase == CPL_PT2PT_MANAGED && cpl_buffered_any(state->private_comm))
+        cpl_progress_poll(); /* all their receives have been posted */
+    if (state->pt2pt->phase == CPL_PT2PT_MANAGED || state->line->kept)
+        cpl_pt2pt_unmanage(state);
+    cpl_pt2pt_free(state);
 }
 
 /* In a profile run that has seen enough no agreement is wanted any more. */
@@ -199,9 +230,9 @@ static const struct cpl_item item = {.name = "messages",
                                      .settle = cpl_pt2pt_settle};
 
 const struct cpl_hooks cpl_pt2pt_hooks = {.name = "messages",
-                                          .meet = cpl_pt2pt_meet,
-                                          .begin = cpl_pt2pt_begin,
-                                          .end = cpl_pt2pt_end,
+                                          .meet = meet,
+                                          .begin = begin,
+                                          .end = end,
                                           .leave = leave,
                                           .flush = flush,
                                           .serve = serve,

@@ -24,15 +24,11 @@ void cpl_family_note_collective(const struct cpl_comm_state *state);
  * (meet/meeting.h). Collective: all ranks decide about reductions that are new. */
 void cpl_pt2pt_note_collective(struct cpl_comm_state *state);
 
-/* Carries an MPI_Allreduce out if it may carry messages. Returns true then, with MPI's result in
- * *result; false when it is to be made like any collective. Collective. */
+/* Carries an MPI_Allreduce out if it may carry messages, or with a request starts an
+ * MPI_Iallreduce, which does not wait. Returns true then, with MPI's result in *result; false when
+ * it is to be made like any collective. Collective. */
 bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t count,
-                         MPI_Datatype type, MPI_Op op, int *result);
-
-/* Starts an MPI_Iallreduce, with its request, if it may carry messages. Returns as
- * cpl_pt2pt_allreduce. Collective, does not wait. */
-bool cpl_pt2pt_iallreduce(MPI_Comm comm, const void *send, void *recv, int64_t count,
-                          MPI_Datatype type, MPI_Op op, MPI_Request *request, int *result);
+                         MPI_Datatype type, MPI_Op op, MPI_Request *request, int *result);
 
 extern const struct cpl_hooks cpl_pt2pt_hooks;
 

@@ -194,32 +194,6 @@ struct cpl_pt2pt {
     struct cpl_pt2pt_following following;
 };
 
-/* pt2pt_exchanges.c: exchanges that were planned and left to MPI are not planned again, and the
- * report tells how often they occurred and, in profile runs, how long they took. */
-/* An exchange by its number, which is the same at all agreements; NULL: there are too many. */
-struct cpl_known_exchange *cpl_profile_name(struct cpl_pt2pt *p, const struct cpl_recurring *found);
-/* Calls of this rank, with the signatures learned so far. */
-double cpl_profile_calls(const struct cpl_known_exchange *x,
-                         const struct cpl_signature *signatures);
-/* Whether an exchange was planned before and need not be planned again. A plan that did not pay
- * will not pay later, except in reductions: reduced is the verdict on the reductions that come next
- * on this rank now, and outside of profile runs the answer is false when all sending ranks have a
- * better verdict than before, or a full search for a plan follows a short one. A verdict improves
- * at most three times, so nothing is planned more than five times. Collective, the same on all
- * ranks. */
-bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_known_exchange *x,
-                     enum cpl_search search, enum cpl_embed_verdict reduced);
-/* Notes that an exchange was planned, and whether it is left to MPI. If it was before, the time
- * that planning took then is added to the summary. On all ranks. */
-void cpl_profile_planned(struct cpl_comm_state *state, struct cpl_known_exchange *x, bool left,
-                         enum cpl_search search, struct cpl_plan_summary *summary);
-/* The end of the communicator, and of its being managed: adds records of what was left to MPI, and
- * of the plans. Collective when there are any. */
-void cpl_profile_report(struct cpl_comm_state *state);
-void cpl_profile_report_plans(struct cpl_comm_state *state);
-/* What MPI and the plans were measured to take, for a record. Local. */
-struct cpl_record_windows cpl_profile_windows(const struct cpl_comm_state *state);
-
 /* pt2pt_learn.c */
 /* Adds a note; drops old ones when there are too many. */
 void cpl_notes_add(struct cpl_notes *notes, enum cpl_note_kind kind, int peer, int tag);
@@ -263,11 +237,31 @@ static inline bool cpl_pt2pt_counts_only(const struct cpl_pt2pt *p)
     return p->phase == CPL_PT2PT_RESTING || p->learned.counts_only;
 }
 
-/* Whether batches may have passed without being counted. */
-static inline bool cpl_pt2pt_has_passed(const struct cpl_pt2pt *p)
-{
-    return p->lesson > 0 || p->plans.pause > 0 || p->learned.counts_only;
-}
+/* Exchanges that were planned and left to MPI are not planned again, and the report tells how often
+ * they occurred and, in profile runs, how long they took. */
+/* An exchange by its number, which is the same at all agreements; NULL: there are too many. */
+struct cpl_known_exchange *cpl_profile_name(struct cpl_pt2pt *p, const struct cpl_recurring *found);
+/* Calls of this rank, with the signatures learned so far. */
+double cpl_profile_calls(const struct cpl_known_exchange *x,
+                         const struct cpl_signature *signatures);
+/* Whether an exchange was planned before and need not be planned again. A plan that did not pay
+ * will not pay later, except in reductions: reduced is the verdict on the reductions that come next
+ * on this rank now, and outside of profile runs the answer is false when all sending ranks have a
+ * better verdict than before, or a full search for a plan follows a short one. A verdict improves
+ * at most three times, so nothing is planned more than five times. Collective, the same on all
+ * ranks. */
+bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_known_exchange *x,
+                     enum cpl_search search, enum cpl_embed_verdict reduced);
+/* Notes that an exchange was planned, and whether it is left to MPI. If it was before, the time
+ * that planning took then is added to the summary. On all ranks. */
+void cpl_profile_planned(struct cpl_comm_state *state, struct cpl_known_exchange *x, bool left,
+                         enum cpl_search search, struct cpl_plan_summary *summary);
+/* The end of the communicator, and of its being managed: adds records of what was left to MPI, and
+ * of the plans. Collective when there are any. */
+void cpl_profile_report(struct cpl_comm_state *state);
+void cpl_profile_report_plans(struct cpl_comm_state *state);
+/* What MPI and the plans were measured to take, for a record. Local. */
+struct cpl_record_windows cpl_profile_windows(const struct cpl_comm_state *state);
 
 /* pt2pt_agree.c: messages at meetings (meet/meeting.h). While learning the ranks agree to manage
  * the communicator, unless messages are under way; managed, they look whether it still pays, and
@@ -312,10 +306,6 @@ bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag);
 int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,
                      const struct cpl_span *span);
 void cpl_pt2pt_abandon(struct cpl_pt2pt *p); /* stops following a batch before its end */
-/* Functions for the part's table of hooks (state/hooks.h). */
-void cpl_pt2pt_meet(struct cpl_comm_state *state);
-bool cpl_pt2pt_begin(struct cpl_comm_state *state);
-void cpl_pt2pt_end(struct cpl_comm_state *state);
 void cpl_pt2pt_board(struct cpl_comm_state *state, bool blocking);
 
 void cpl_pt2pt_unmanage(struct cpl_comm_state *state); /* nothing may be under way */

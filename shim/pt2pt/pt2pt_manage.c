@@ -1,17 +1,13 @@
 /* A managed communicator's batches, forwarding and end (doc/point-to-point.md). */
-#include "shim/base/log.h"
 #include "shim/carry/buffered.h"
 #include "shim/carry/messages.h"
-#include "shim/carry/requests.h"
 #include "shim/meet/agree.h"
 #include "shim/pt2pt/pt2pt_internal.h"
-#include "shim/report/report.h"
 #include "shim/state/comm_state.h"
 #include "shim/wait/collective.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
 /* The position of a destination among those of a signature, not counting the rank itself. */
 static int32_t payload_of(const struct cpl_signature *s, int rank, int dest)
@@ -308,42 +304,4 @@ bool cpl_pt2pt_take_up(struct cpl_comm_state *state)
     p->part.ripe = false;
     cpl_line_manage(state);
     return true;
-}
-
-static enum cpl_pt2pt_phase first_phase(const struct cpl_comm_state *state)
-{
-    return state->inter || state->size < 2 ? CPL_PT2PT_ALONE : CPL_PT2PT_LEARNING;
-}
-
-void cpl_pt2pt_meet(struct cpl_comm_state *state)
-{
-    static const struct cpl_pt2pt blank[] = {
-        [CPL_PT2PT_LEARNING] = {.line = (struct cpl_line *)&cpl_line_blank,
-                                .phase = CPL_PT2PT_LEARNING},
-        [CPL_PT2PT_ALONE] = {.line = (struct cpl_line *)&cpl_line_blank, .phase = CPL_PT2PT_ALONE}};
-    state->pt2pt = (struct cpl_pt2pt *)&blank[first_phase(state)];
-}
-
-bool cpl_pt2pt_begin(struct cpl_comm_state *state)
-{
-    struct cpl_pt2pt *p = state->pt2pt = calloc(1, sizeof *p);
-    if (!p)
-        return false;
-    p->line = state->line;
-    p->phase = first_phase(state);
-    return true;
-}
-
-void cpl_pt2pt_end(struct cpl_comm_state *state)
-{
-    if (state->blank)
-        return;
-    cpl_profile_report(state);
-    if (state->line->managed)
-        cpl_line_drain(state);
-    while (state->pt2pt->phase == CPL_PT2PT_MANAGED && cpl_buffered_any(state->private_comm))
-        cpl_progress_poll(); /* all their receives have been posted */
-    if (state->pt2pt->phase == CPL_PT2PT_MANAGED || state->line->kept)
-        cpl_pt2pt_unmanage(state);
-    cpl_pt2pt_free(state);
 }
