@@ -31,7 +31,6 @@ struct cpl_record_reductions {
     int64_t sends;    /* messages of the reductions that the busiest rank sent */
     int64_t messages; /* messages of the program that they carried */
     int64_t late;     /* messages of the program that went on alone after the hold time */
-    bool mapped;      /* ranks were assigned points that suit what the reductions carry */
 };
 
 /* The trials of an exchange. */
@@ -64,7 +63,7 @@ struct cpl_record_windows {
 #define CPL_RECORD_WAY 16
 
 /* The version of the report's form, doc/report.schema.json: raised when members change or go. */
-#define CPL_REPORT_SCHEMA 4
+#define CPL_REPORT_SCHEMA 5
 
 /* One exchange, or several equal ones of communicators that came and went. Plain data. The first
  * rank of the communicator keeps it. */
