@@ -20,7 +20,7 @@
 /* When both are compared again: after so many times the collectives so far, where the plans are
  * faster; else after a pause, which is longer each time. */
 #define TIMES_AGAIN 16
-#define SLOWER      1.125 /* times what MPI took: the program has changed, both are compared at once */
+#define SLOWER      1.125 /* times what MPI took: both are compared at once */
 
 void cpl_pt2pt_turn_window(struct cpl_comm_state *state)
 {
