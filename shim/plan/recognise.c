@@ -179,7 +179,7 @@ static uint64_t *shift(struct table *t, int64_t distance, const uint64_t *record
     const int n_ranks = t->of->n_ranks, size = (int)(t->words * sizeof *records);
     const int to = (int)((t->of->rank + distance + n_ranks) % n_ranks);
     const int from = (int)((t->of->rank - distance + n_ranks) % n_ranks);
-    MPI_Request request;
+    MPI_Request request, receive;
     MPI_Status status;
     int flag = 0, bytes = 0;
     PMPI_Isend(records, t->failed ? 0 : (int)n * size, MPI_BYTE, to, TAG, t->of->comm, &request);
@@ -190,10 +190,12 @@ static uint64_t *shift(struct table *t, int64_t distance, const uint64_t *record
     }
     PMPI_Get_count(&status, MPI_BYTE, &bytes);
     uint64_t *came = malloc((size_t)bytes + 1);
-    /* without memory it is cut off: its sender must not wait for ever */
-    t->failed |= PMPI_Recv(came, came ? bytes : 0, MPI_BYTE, from, TAG, t->of->comm,
-                           MPI_STATUS_IGNORE) != MPI_SUCCESS ||
-                 !came;
+    t->failed |= !came;
+    if (!came) /* it is cut off: its sender must not wait for ever (meet/sparse_exchange.c) */
+        PMPI_Recv(NULL, 0, MPI_BYTE, from, TAG, t->of->comm, MPI_STATUS_IGNORE);
+    else if (PMPI_Irecv(came, bytes, MPI_BYTE, from, TAG, t->of->comm, &receive) != MPI_SUCCESS ||
+             cpl_progress_wait(&receive, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+        t->failed = true;
     cpl_progress_wait(&request, MPI_STATUS_IGNORE);
     *n_came = t->failed ? 0 : bytes / size;
     return came;
@@ -366,7 +368,6 @@ static void find_links(struct recognising *r)
 {
     const struct cpl_windows *w = &r->windows;
     int64_t n_left = 0;
-    r->n = 0;
     list_ends(r, w->sent, w->n_sent, true);
     list_ends(r, w->received, w->n_received, false);
     join(r, END_RECORD, join_ends);
@@ -518,8 +519,7 @@ static void choose(struct recognising *r, int64_t least_times)
         memcpy(more + 1, one, sizeof one);
         join_lists(list, more);
     }
-    if (r->records)
-        memcpy(r->records, list, sizeof list);
+    memcpy(r->records, list, sizeof list);
     r->n = 1;
     join(r, LIST_RECORD, join_lists);
 }

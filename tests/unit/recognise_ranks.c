@@ -105,16 +105,17 @@ int PMPI_Get_count(const MPI_Status *status, MPI_Datatype type, int *count)
     return MPI_SUCCESS;
 }
 
-int PMPI_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
-              MPI_Status *status)
+int PMPI_Irecv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+               MPI_Request *request)
 {
     struct message **at = find(source), *message = *at;
-    (void)type, (void)tag, (void)comm, (void)status;
+    (void)type, (void)tag, (void)comm;
     assert_int_equal(message->bytes, count);
     if (count > 0)
         memcpy(buf, message->content, (size_t)count);
     *at = message->next;
     free(message);
+    *request = MPI_REQUEST_NULL;
     return MPI_SUCCESS;
 }
 
@@ -128,6 +129,14 @@ void cpl_progress_pause(int n)
 {
     assert_true(n > 0);
     yield();
+}
+
+int PMPI_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+              MPI_Status *status)
+{
+    (void)buf, (void)count, (void)type, (void)source, (void)tag, (void)comm, (void)status;
+    fail_msg("there is memory");
+    return MPI_ERR_INTERN;
 }
 
 /* The highest of each of two words. */
