@@ -144,6 +144,41 @@ static bool has_all_ranks(MPI_Comm comm)
     return size == cpl_context.size;
 }
 
+#define MOST_MADE   256 /* of one communicator of fewer ranks */
+#define FIRST_MADE  (CPL_MOST_FAMILY + 1)
+#define LAST_PARENT (INT64_MAX / 1024)
+
+/* The number of what is made as n-th (from 0) of the communicator `parent`; and that again. */
+static int64_t number_of(int64_t parent, int n)
+{
+    return FIRST_MADE + parent * MOST_MADE + n;
+}
+
+static int64_t parent_of(int64_t number)
+{
+    return (number - FIRST_MADE) / MOST_MADE;
+}
+
+/* Whether this rank was never in a communicator of the number. */
+static bool has_none(int64_t number)
+{
+    const struct cpl_families *family = &cpl_context.comms.family;
+    for (; number > CPL_MOST_FAMILY; number = parent_of(number))
+        for (int k = 0; k < family->n_none; k++)
+            if (family->none[k] == number)
+                return true;
+    return family->has_none[number];
+}
+
+static void note_none(int64_t number)
+{
+    struct cpl_families *family = &cpl_context.comms.family;
+    if (number <= CPL_MOST_FAMILY)
+        family->has_none[number] = true;
+    else if (family->n_none < CPL_MOST_NONE)
+        family->none[family->n_none++] = number;
+}
+
 /* Gives this rank's one the number. */
 static void give(MPI_Comm comm, int64_t number)
 {
@@ -151,14 +186,31 @@ static void give(MPI_Comm comm, int64_t number)
     if (state && !state->inter && state->size > 1)
         state->meeting.family.number = number;
     else
-        cpl_context.comms.family.has_none[number] = true;
+        note_none(number);
+}
+
+/* One was made of a communicator of fewer ranks. */
+static void made_of_part(MPI_Comm over, MPI_Comm comm)
+{
+    struct cpl_comm_state *parent = cpl_comm_state_get(over);
+    if (!parent)
+        return;
+    struct cpl_family *family = &parent->meeting.family;
+    if (family->number > 0 && family->number <= LAST_PARENT && family->n_made < MOST_MADE)
+        give(comm, number_of(family->number, family->n_made++));
 }
 
 void cpl_family_made(MPI_Comm over, MPI_Comm comm)
 {
     struct cpl_families *family = &cpl_context.comms.family;
-    if (cpl_context.met_others || cpl_context.service.shared || family->n == CPL_MOST_FAMILY ||
-        (!has_all_ranks(over) && !has_all_ranks(comm)))
+    if (cpl_context.met_others || cpl_context.service.shared)
+        return;
+    if (!has_all_ranks(over) && !has_all_ranks(comm)) {
+        if (family->n > 0)
+            made_of_part(over, comm);
+        return;
+    }
+    if (family->n == CPL_MOST_FAMILY)
         return;
     if (family->n == 0) {
         cpl_meeting_end_grants(); /* the ranks meet from now on where none of them looked */
@@ -246,7 +298,7 @@ static void vote_kin(struct cpl_comm_state *state, int64_t *words)
         words[DISTANCE] = distance < words[DISTANCE] ? distance : words[DISTANCE];
     }
     for (int k = 0; k < CPL_MOST_JOINED; k++)
-        words[HERE + k] = family->state[k] || family->has_none[family->joined[k]];
+        words[HERE + k] = family->state[k] || has_none(family->joined[k]);
 }
 
 static void join(int64_t number)

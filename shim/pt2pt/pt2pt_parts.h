@@ -35,7 +35,9 @@ extern const struct cpl_hooks cpl_parts_hooks;
  * communicators of all ranks count as its own from then on.
  *
  * Ranks tell such communicators apart by numbers, which those get that were made by all ranks
- * together; those that one call makes of fewer ranks each (MPI_Comm_split) have the same. Thread
+ * together; those that one call makes of fewer ranks each (MPI_Comm_split) have the same. What is
+ * made of these (a copy of a row's) has a number, too, made of theirs and of how many were made of
+ * it before. Thread
  * rule: one thread; where several may call MPI, they could make communicators in different orders,
  * and none joins. */
 

@@ -30,6 +30,7 @@ struct cpl_pass {
  * (pt2pt/pt2pt_parts.h). */
 struct cpl_family {
     int64_t number; /* in the order in which the ranks made them, alike on all; 0: it has none */
+    int n_made;     /* communicators made of it, of fewer ranks than all; alike on its ranks */
     bool joined;    /* its ranks meet where they meet for another one, too; alike on them */
     bool barred;    /* it has been tried, and some rank had freed it; alike on them */
     int64_t seen;   /* the communicator's collectives that the others know of */

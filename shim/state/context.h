@@ -100,7 +100,8 @@ struct cpl_busy {
 };
 
 /* Communicators that all ranks of MPI_COMM_WORLD made together (pt2pt/pt2pt_parts.h). */
-#define CPL_MOST_FAMILY 4096 /* that get numbers */
+#define CPL_MOST_FAMILY 4096 /* that get numbers, besides those made of others of fewer ranks */
+#define CPL_MOST_NONE   64
 #define CPL_MOST_JOINED 16
 
 struct cpl_families {
@@ -108,6 +109,8 @@ struct cpl_families {
     int64_t joined[CPL_MOST_JOINED];               /* their numbers, 0: free; alike on all ranks */
     struct cpl_comm_state *state[CPL_MOST_JOINED]; /* NULL: this rank is in none, or freed it */
     bool has_none[CPL_MOST_FAMILY + 1];            /* this rank was never in one of this number */
+    int64_t none[CPL_MOST_NONE];                   /* larger numbers that it was not in either */
+    int n_none;
 };
 
 /* Communicators. */
