@@ -49,22 +49,17 @@ enum cpl_status cpl_plan_root_pattern(const struct cpl_decision *decision,
         (warned) = true;                                                                           \
     } while (0)
 
-static void load_topology(struct cpl_shim_machine *cache)
+/* Reads the node's shape and the files of CARPOOL_MACHINE. Warns of what cannot be used and does
+ * without it. */
+static void look(struct cpl_shim_machine *cache)
 {
+    const char *name = cpl_context.settings.machine, *topology = cpl_context.settings.topology;
     struct cpl_error error;
-    cache->shape_tried = true;
-    cache->shape_known = !cpl_node_shape_load(cpl_context.settings.topology, &cache->shape, &error);
+    cache->looked = true;
+    cache->shape_known = !cpl_node_shape_load(topology, &cache->shape, &error);
     if (!cache->shape_known)
         cpl_log(CPL_LOG_WARN, "plan", "%s%s; nodes are taken as one socket",
-                cpl_context.settings.topology[0] ? "CARPOOL_TOPOLOGY: " : "", error.text);
-}
-
-/* Reads the files of CARPOOL_MACHINE. Warns of those that cannot be used and does without them. */
-static void load_machine_file(struct cpl_shim_machine *cache)
-{
-    const char *name = cpl_context.settings.machine;
-    struct cpl_error error;
-    cache->file_tried = true;
+                topology[0] ? "CARPOOL_TOPOLOGY: " : "", error.text);
     cache->file = cpl_machine_file_default();
     if (name[0] && cpl_machine_file_load(name, &cache->file, &error))
         cpl_log(CPL_LOG_WARN, "plan", "CARPOOL_MACHINE: %s; using the built-in costs", error.text);
@@ -77,10 +72,8 @@ static void load_machine_file(struct cpl_shim_machine *cache)
 void cpl_plan_root_costs(struct cpl_planning_costs *costs)
 {
     struct cpl_shim_machine *cache = &cpl_context.machine;
-    if (!cache->shape_tried)
-        load_topology(cache);
-    if (!cache->file_tried)
-        load_machine_file(cache);
+    if (!cache->looked)
+        look(cache);
     costs->costs = cache->file.costs;
     costs->shape = cache->shape;
     costs->shape_known = cache->shape_known;

@@ -20,20 +20,6 @@
 #define VARIED_BATCHES 128
 #define PLAIN_BATCHES  4096
 
-/* Where notes may begin: after the end of a window. */
-static bool is_boundary(const struct cpl_note *note)
-{
-    return note->kind == CPL_NOTE_WINDOW_END || note->kind == CPL_NOTE_COLLECTIVE;
-}
-
-/* The first note, from a given one on, before which a window ended. */
-static int next_beginning(const struct cpl_notes *notes, int from)
-{
-    while (from > 0 && from < notes->n && !is_boundary(&notes->note[from - 1]))
-        from++;
-    return from;
-}
-
 /* Room for one more note: older ones are dropped when there are too many. */
 static bool make_room(struct cpl_notes *notes)
 {
@@ -48,7 +34,7 @@ static bool make_room(struct cpl_notes *notes)
         notes->room = room;
         return true;
     }
-    int from = next_beginning(notes, notes->n / 2);
+    int from = notes->n / 2; /* a window that lacks its beginning is not complete (recognise.h) */
     notes->n -= from;
     memmove(notes->note, notes->note + from, (size_t)notes->n * sizeof *notes->note);
     return true;

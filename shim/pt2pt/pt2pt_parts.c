@@ -148,22 +148,12 @@ static bool has_all_ranks(MPI_Comm comm)
 #define FIRST_MADE  (CPL_MOST_FAMILY + 1)
 #define LAST_PARENT (INT64_MAX / 1024)
 
-/* The number of what is made as n-th (from 0) of the communicator `parent`; and that again. */
-static int64_t number_of(int64_t parent, int n)
-{
-    return FIRST_MADE + parent * MOST_MADE + n;
-}
-
-static int64_t parent_of(int64_t number)
-{
-    return (number - FIRST_MADE) / MOST_MADE;
-}
-
-/* Whether this rank was never in a communicator of the number. */
+/* What is made as n-th (from 0) of the communicator P has the number FIRST_MADE + P * MOST_MADE +
+ * n. Whether this rank was never in a communicator of a number. */
 static bool has_none(int64_t number)
 {
     const struct cpl_families *family = &cpl_context.comms.family;
-    for (; number > CPL_MOST_FAMILY; number = parent_of(number))
+    for (; number > CPL_MOST_FAMILY; number = (number - FIRST_MADE) / MOST_MADE)
         for (int k = 0; k < family->n_none; k++)
             if (family->none[k] == number)
                 return true;
@@ -197,7 +187,7 @@ static void made_of_part(MPI_Comm over, MPI_Comm comm)
         return;
     struct cpl_family *family = &parent->meeting.family;
     if (family->number > 0 && family->number <= LAST_PARENT && family->n_made < MOST_MADE)
-        give(comm, number_of(family->number, family->n_made++));
+        give(comm, FIRST_MADE + family->number * MOST_MADE + family->n_made++);
 }
 
 void cpl_family_made(MPI_Comm over, MPI_Comm comm)

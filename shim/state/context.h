@@ -49,9 +49,8 @@ struct cpl_timed_batch {
 
 /* What a process knows of the machine. It looks once, when it first plans. */
 struct cpl_shim_machine {
-    bool shape_tried, shape_known;
+    bool looked, shape_known;
     struct cpl_node_shape shape;
-    bool file_tried;
     struct cpl_machine_file file;   /* from CARPOOL_MACHINE, else the default */
     struct cpl_distances distances; /* between the ranks of MPI_COMM_WORLD; n_ranks 0: none */
     int64_t node;       /* 1 more than the number of this rank's node, once all ranks have found
