@@ -52,8 +52,6 @@ void cpl_exchange_release(struct cpl_exchange *x)
 {
     x->plans.forwarded = forwarded(x);
     end_candidates(&x->plans);
-    free(x->order.message);
-    x->order.message = NULL;
     free(x->ends.out_straight);
     free(x->ends.in_straight);
     free(x->ends.payload);
@@ -204,8 +202,7 @@ void cpl_exchange_record(const struct cpl_exchange *x, MPI_Comm comm, int rank, 
     if (x->order.units.given > 0)
         r.order = (struct cpl_record_order){.next_kind = x->order.next_kind,
                                             .next_pattern = x->order.next_pattern,
-                                            .units = x->order.units,
-                                            .calls = x->order.n_calls};
+                                            .units = x->order.units};
     tell_times(x->plans.timeline, &all, &r.times);
     cpl_report_add(&r);
 }

@@ -9,9 +9,9 @@
 #include "shim/carry/executor.h"
 #include "shim/exchange/way.h"
 #include "shim/meet/date.h"
-#include "shim/meet/send_order.h"
 #include "shim/meet/trial.h"
 #include "shim/plan/plan_agree.h"
+#include "shim/report/report.h"
 #include "shim/state/adjacency.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/datatype.h"
@@ -89,8 +89,7 @@ struct cpl_exchange_plans {
     int n_candidates; /* alike on all ranks; more than 0 in phase PLANNED, else 0 */
     struct cpl_candidate candidate[CPL_MOST_CANDIDATES];
     int64_t forwarded;                   /* bytes that this rank forwarded by plans of before */
-    const struct cpl_candidate *carries; /* candidate that carries the current call; NULL: MPI, or
-                                            no plan but ordered sends */
+    const struct cpl_candidate *carries; /* candidate that carries the current call; NULL: MPI */
     struct cpl_trial trial;              /* trial of MPI and the candidates, in phase PLANNED */
     struct cpl_timeline *timeline; /* this rank's blocking calls; NULL: none was timed, or there is
                                       to be no report */
@@ -116,10 +115,6 @@ struct cpl_order {
     uint64_t next_pattern; /* fingerprint; 0: not known */
     /* Alike on all ranks: */
     struct cpl_order_units units; /* the last time that a better order was found */
-    int64_t n_calls;              /* ordered calls that MPI would have carried */
-    /* This rank's out-messages in the order of sending, for calls that MPI would carry; NULL on all
-     * ranks: MPI carries them. */
-    int32_t *message;
 };
 
 /* The life of nonblocking calls (neighbor_serve.c); alike on all ranks. */

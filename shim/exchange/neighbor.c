@@ -114,9 +114,8 @@ static void meet(MPI_Comm comm, const struct cpl_exchange *x)
         cpl_collective_Barrier(comm);
 }
 
-/* Whether a candidate carries the current blocking call, or (with `carries` NULL) its messages are
- * sent in an order of the shim's. While a trial is running all ranks come together first: otherwise
- * it would time a late rank, not the exchange. Collective. */
+/* Whether a candidate carries the current blocking call. While a trial is running all ranks come
+ * together first: otherwise it would time a late rank, not the exchange. Collective. */
 static bool take_turn(const struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     bool planned = x->phase == CPL_PHASE_PLANNED;
@@ -124,7 +123,7 @@ static bool take_turn(const struct cpl_comm_state *state, struct cpl_exchange *x
     if (planned && cpl_trial_begins_turn(&x->plans.trial))
         meet(state->private_comm, x);
     x->plans.carries = candidate > 0 ? &x->plans.candidate[candidate - 1] : NULL;
-    return candidate > 0 || x->order.message;
+    return candidate > 0;
 }
 
 /* Calls in a row that pass, so that some are timed: for a report, or while learning. */
@@ -180,8 +179,8 @@ static int run(const struct cpl_neighbor_call *call, struct cpl_comm_state *stat
     const struct cpl_candidate *carries = x->plans.carries;
     struct cpl_carrying c = {.state = state,
                              .x = x,
-                             .way = carries ? carries->way : &cpl_way_straight,
-                             .made = carries ? carries->made : NULL,
+                             .way = carries->way,
+                             .made = carries->made,
                              .data = &x->data};
     x->data.n_requests = 0;
     c.way->start(&c);
@@ -211,11 +210,9 @@ static int carry_now(const struct cpl_neighbor_call *call, struct cpl_comm_state
 {
     int result = run(call, state, x);
     double seconds = PMPI_Wtime() - start;
-    x->calls_planned += x->plans.carries != NULL;
-    x->order.n_calls += !x->plans.carries;
-    note_time(x, seconds, x->plans.carries != NULL);
-    if (x->phase == CPL_PHASE_PLANNED)
-        note_call(state, x, seconds);
+    x->calls_planned++;
+    note_time(x, seconds, true);
+    note_call(state, x, seconds);
     return result;
 }
 

@@ -45,10 +45,6 @@ int cpl_neighbor_unpack_aside(const struct cpl_neighbor_data *data);
 int64_t cpl_neighbor_payload_bytes(const struct cpl_neighbor_data *data,
                                    const struct cpl_adjacency *adjacency, int m);
 
-/* Makes room for sending the program's messages, and finds out how their parallel edges match.
- * Collective; the same result on all ranks. */
-bool cpl_neighbor_match(const struct cpl_comm_state *state, struct cpl_exchange *x);
-
 /* For MPI_Alltoallv and MPI_Alltoallw (alltoall.c). The state of a call's communicator; NULL: the
  * call is MPI's. A call in place then has for a send side what it receives. Local. */
 struct cpl_comm_state *cpl_alltoall_describe(struct cpl_neighbor_call *call);

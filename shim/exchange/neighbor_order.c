@@ -1,37 +1,31 @@
-/* The order in which a blocking neighborhood exchange's messages leave (CARPOOL_ORDER=on): first to
- * the ranks that send most in the exchange that follows.
+/* The order in which the messages of a blocking exchange leave that a plan carries
+ * (CARPOOL_ORDER=on): first to the ranks that send most in the exchange that follows
+ * ([Ucar-order], planner/order.h).
  *
  * Each rank notes how many messages it has sent in the exchange that came next, on whatever
  * communicator. At the 4th, 8th, 16th ... call of an exchange, unless its plans are being tried,
- * the ranks look for a better order (meet/send_order.h). In a plan it is one of the messages that
- * leave at once. Where MPI carries the exchange, the library sends the program's messages itself
- * (way_straight.c). An exchange that follows itself keeps its order. Thread rule: one thread. */
+ * the ranks look for a better order of the messages that wait for nobody. An exchange that follows
+ * itself keeps its order. Thread rule: one thread. */
 #include "shim/base/log.h"
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
 #include "shim/state/context.h"
+#include "shim/wait/collective.h"
 
 #include <stdlib.h>
 
 #define FIRST_MEETING 4
 
-/* What carries the exchange's calls: 0 for MPI, or one of its candidates. */
-static int32_t present(const struct cpl_exchange *x)
-{
-    return x->phase == CPL_PHASE_PLANNED ? x->plans.trial.chosen : 0;
-}
+struct send {
+    int32_t key, to, edge; /* key: what the receiver sends next */
+};
 
 /* The relay of the plan that carries the exchange; NULL: none does. */
 static struct cpl_relay *find_relay(const struct cpl_exchange *x)
 {
-    struct cpl_executor *executor = cpl_exchange_executor(x, present(x));
+    int32_t chosen = x->phase == CPL_PHASE_PLANNED ? x->plans.trial.chosen : 0;
+    struct cpl_executor *executor = cpl_exchange_executor(x, chosen);
     return executor ? cpl_executor_relay(executor) : NULL;
-}
-
-/* MPI carries it, and it has neighbours. */
-static bool is_mpis(const struct cpl_exchange *x)
-{
-    return x->kind < CPL_ALLTOALLV && present(x) == 0;
 }
 
 /* Messages that a call takes this rank; 0: not known. */
@@ -39,7 +33,9 @@ static int32_t count_sends(const struct cpl_exchange *x)
 {
     const struct cpl_relay *relay = find_relay(x);
     const struct cpl_neighbors *out = &x->adjacency->out;
-    return relay ? relay->slice.n_out : is_mpis(x) ? out->first_part[out->n_messages] : 0;
+    return relay                     ? relay->slice.n_out
+           : x->kind < CPL_ALLTOALLV ? out->first_part[out->n_messages]
+                                     : 0;
 }
 
 static void note_call(struct cpl_exchange *x)
@@ -54,46 +50,84 @@ static void note_call(struct cpl_exchange *x)
     before->order.next_pattern = s->known ? s->pattern_fingerprint : 0;
 }
 
-/* A message of several parts is in the list several times, side by side. */
-static void drop_repeated(int32_t *list, int32_t n)
+/* By descending key of the receiver, then by its rank. */
+static int compare(const void *a, const void *b)
 {
-    int32_t n_kept = 0;
-    for (int32_t k = 0; k < n; k++)
-        if (k == 0 || list[k] != list[k - 1])
-            list[n_kept++] = list[k];
+    const struct send *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key > y->key ? -1 : 1;
+    int by_rank = (x->to > y->to) - (x->to < y->to);
+    return by_rank ? by_rank : (x->edge > y->edge) - (x->edge < y->edge);
 }
 
-/* MPI sends the program's messages in the order of the neighbours. */
-static bool order_mpis(struct cpl_comm_state *state, struct cpl_exchange *x)
+/* when[i]: when rank i has all that this rank sends it; of this rank: when it has sent all. */
+static void note_times(int rank, const struct send *sends, int32_t n, int32_t *when)
 {
-    const struct cpl_neighbors *out = &x->adjacency->out;
-    int32_t *list = calloc((size_t)out->n + 1, sizeof *list), n = 0;
-    for (int k = 0; k < out->n && list; k++)
-        if (out->message[k] >= 0)
-            list[n++] = out->message[k];
-    free(x->order.message);
-    x->order.message = NULL;
-    x->order.units = (struct cpl_order_units){0, 0};
-    if (!cpl_send_order_find(state, x->order.next_sends, list, n, out->rank, &x->order.units) ||
-        !(x->ends.out_straight /* how edges match is known; alike on all ranks */ ||
-          cpl_neighbor_match(state, x))) {
-        free(list);
+    for (int32_t k = 0; k < n; k++)
+        when[sends[k].to] = k + 1;
+    when[rank] = n;
+}
+
+static int32_t find_last(const int32_t *key, const int32_t *when, int n_ranks)
+{
+    int32_t last = 0;
+    for (int i = 0; i < n_ranks; i++)
+        last = when[i] + key[i] > last ? when[i] + key[i] : last;
+    return last;
+}
+
+/* Sorts the sends, where that is better. key: zeroed room for the keys of all ranks, then for the
+ * times of this rank and of all, in both orders. Collective; the same result on all ranks. */
+static bool sort(const struct cpl_comm_state *state, int32_t next, struct send *sends, int32_t n,
+                 int32_t *key, struct cpl_order_units *units)
+{
+    const int n_ranks = state->size;
+    int32_t *mine = key + n_ranks, *all = mine + 2 * (size_t)n_ranks;
+    if (cpl_collective_Allgather(&next, 1, MPI_INT32_T, key, 1, MPI_INT32_T, state->private_comm) !=
+        MPI_SUCCESS)
         return false;
-    }
-    drop_repeated(list, n);
-    x->order.message = list;
+    for (int32_t k = 0; k < n; k++)
+        sends[k].key = key[sends[k].to];
+    note_times(state->rank, sends, n, mine);
+    qsort(sends, (size_t)n, sizeof *sends, compare);
+    note_times(state->rank, sends, n, mine + n_ranks);
+    if (cpl_collective_Allreduce(mine, all, 2 * n_ranks, MPI_INT32_T, MPI_MAX,
+                                 state->private_comm) != MPI_SUCCESS)
+        return false;
+    struct cpl_order_units both = {find_last(key, all, n_ranks),
+                                   find_last(key, all + n_ranks, n_ranks)};
+    if (both.ordered >= both.given)
+        return false;
+    *units = both;
     return true;
+}
+
+/* Orders the relay's sends that wait for nothing; receivers need not know. `next`: how much this
+ * rank sends in the following exchange. Collective; the same result on all ranks. */
+static bool order(const struct cpl_comm_state *state, struct cpl_relay *relay, int32_t next,
+                  struct cpl_order_units *units)
+{
+    const int32_t n = relay->n_first;
+    int32_t *key = calloc(5 * (size_t)state->size, sizeof *key);
+    struct send *sends = calloc((size_t)n + 1, sizeof *sends);
+    for (int32_t k = 0; k < n && sends; k++)
+        sends[k] = (struct send){.to = relay->slice.out_to[relay->own[k]], .edge = relay->own[k]};
+    bool better = cpl_agree_all(state->private_comm, key && sends) &&
+                  sort(state, next + relay->slice.n_out - n, sends, n, key, units);
+    for (int32_t k = 0; k < n && better; k++)
+        relay->own[k] = sends[k].edge;
+    free(key);
+    free(sends);
+    return better;
 }
 
 static void meet(struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     struct cpl_order *o = &x->order;
     struct cpl_relay *relay = find_relay(x);
-    if ((!relay && !is_mpis(x)) || cpl_agree_own(state) == MPI_COMM_NULL)
+    if (!relay || cpl_agree_own(state) == MPI_COMM_NULL)
         return;
-    bool better =
-        relay ? cpl_relay_order(relay, state, o->next_sends, &o->units) : order_mpis(state, x);
-    if (better && state->rank == 0)
+    if (order(state, relay, o->next_sends, &o->units) && state->rank == 0)
         cpl_log(CPL_LOG_INFO, "order",
                 "%s, %d ranks, before %s: both done after %d sends instead of %d when those that "
                 "send most next are sent to first",
@@ -107,9 +141,7 @@ void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *x)
     if (!cpl_context.settings.order || cpl_context.settings.mode == CPL_MODE_PROFILE ||
         x->kind >= CPL_KIND_ALLGATHER)
         return;
-    bool tried =
-        x->phase == CPL_PHASE_LEARNING || (x->phase == CPL_PHASE_PLANNED && x->plans.trial.running);
-    if (!tried && x->calls >= FIRST_MEETING && (x->calls & (x->calls - 1)) == 0)
+    if (!x->plans.trial.running && x->calls >= FIRST_MEETING && (x->calls & (x->calls - 1)) == 0)
         meet(state, x);
     note_call(x);
 }

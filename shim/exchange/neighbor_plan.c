@@ -328,22 +328,6 @@ void cpl_neighbor_plan(const struct cpl_neighbor_call *call, const struct cpl_co
         cpl_exchange_release(x);
 }
 
-bool cpl_neighbor_match(const struct cpl_comm_state *state, struct cpl_exchange *x)
-{
-    struct cpl_neighbor_notes *notes = cpl_neighbor_notes_make(state, x);
-    bool able = allocate(x) && notes;
-    bool matched = cpl_agree_all(state->private_comm, able);
-    if (matched) {
-        bool sent = send_tokens(notes, x->kind, state->comm, x->adjacency);
-        cpl_collective_waitall(1, &notes->request, MPI_STATUSES_IGNORE);
-        matched = cpl_agree_all(state->private_comm, sent && read_tokens(x, notes->token_in));
-    }
-    cpl_neighbor_notes_free(notes);
-    if (!matched)
-        cpl_exchange_release(x);
-    return matched;
-}
-
 /* What a full search may gain beyond a short one, as a part of an exchange's time: so much later it
  * has to pay (bench/results/planning.md). */
 #define GAIN_OF_SEARCHING_ON 0.1

@@ -55,7 +55,6 @@ static void alike(const struct cpl_comm_state *state, struct cpl_alike *a)
     for (int k = 0; k < p->plans.n; k++) {
         cpl_alike_add(a, (int64_t)p->plans.summary[k].plan_fingerprint);
         cpl_alike_add(a, p->plans.embeds[k] + 2 * p->plans.only_embeds[k]);
-        cpl_alike_add(a, p->plans.order[k].units.ordered);
     }
 }
 

@@ -323,7 +323,6 @@ static void manage(struct cpl_comm_state *state, const struct cpl_exchanges *exc
     map_ranks(state, exchanges, slices);
     if (cpl_agree_all(state->private_comm, ready)) {
         cpl_pt2pt_learn_order(state);
-        cpl_pt2pt_order_sends(state);
         set_hold(state);
         p->phase = CPL_PT2PT_MANAGED;
         p->reason = CPL_LEFT_NOT;

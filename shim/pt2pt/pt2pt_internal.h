@@ -9,7 +9,6 @@
 #include "shim/meet/date.h"
 #include "shim/meet/meeting.h"
 #include "shim/meet/pairs.h"
-#include "shim/meet/send_order.h"
 #include "shim/plan/cycle.h"
 #include "shim/plan/plan_agree.h"
 #include "shim/plan/recognise_local.h"
@@ -132,12 +131,6 @@ enum cpl_pt2pt_phase {
     CPL_PT2PT_PAUSED /* in profile runs: messages are not sampled at present */
 };
 
-/* An order of a plan's combined messages that is better than the plan's (pt2pt_order.c). */
-struct cpl_pt2pt_order {
-    int next; /* plan of the exchange that mostly follows */
-    struct cpl_order_units units;
-};
-
 /* What is learned of messages that MPI carries. */
 struct cpl_pt2pt_learned {
     int64_t recurred_at; /* collectives until exchanges recurred, alike on all ranks; or 0 */
@@ -177,7 +170,6 @@ struct cpl_pt2pt_plans {
     struct cpl_plan_summary *summary;         /* per plan */
     bool embeds[CPL_MAX_COMBINED_PLANS];      /* per plan: reductions may carry its batches */
     bool only_embeds[CPL_MAX_COMBINED_PLANS]; /* per plan: it would not pay without reductions */
-    struct cpl_pt2pt_order order[CPL_MAX_COMBINED_PLANS];
     struct cpl_exchange_count count[CPL_MAX_COMBINED_PLANS];
     int64_t pause; /* collectives without plans after they were given up, before the ranks learn
                       anew; 0: they never were, or it is for good. Alike on all ranks */
@@ -345,10 +337,6 @@ enum cpl_settled cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *w
 void cpl_pt2pt_review_soon(struct cpl_comm_state *state);
 /* No batch goes by a plan any more. */
 void cpl_pt2pt_plan_nothing(struct cpl_pt2pt *p);
-
-/* pt2pt_order.c: orders the sends of each plan; call it when the plans and the cycle are there.
- * Collective. */
-void cpl_pt2pt_order_sends(struct cpl_comm_state *state);
 
 /* pt2pt_manage.c */
 void cpl_pt2pt_flush(struct cpl_comm_state *state);

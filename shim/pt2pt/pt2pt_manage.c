@@ -255,20 +255,6 @@ void cpl_pt2pt_board(struct cpl_comm_state *state, bool blocking)
     batch_embedded(p);
 }
 
-/* The record of plan k's order. */
-static struct cpl_record_order order_of(const struct cpl_pt2pt *p, int k)
-{
-    const struct cpl_pt2pt_order *o = &p->plans.order[k];
-    if (o->units.given == 0)
-        return (struct cpl_record_order){.next_kind = 0};
-    const struct cpl_plan_summary *next = &p->plans.summary[o->next];
-    return (struct cpl_record_order){.next_kind = CPL_KIND_PT2PT,
-                                     .next_tag = next->tag,
-                                     .next_ordinal = next->ordinal,
-                                     .next_pattern = next->pattern_fingerprint,
-                                     .units = o->units};
-}
-
 /* Of each exchange the calls of the rank that sent most of it, as not all ranks send in each, and
  * what its plan did on all ranks; of the communicator what reductions did. */
 static void report(struct cpl_comm_state *state)
@@ -305,7 +291,6 @@ static void report(struct cpl_comm_state *state)
                                .reductions.messages = carried_all[0],
                                .reductions.late = carried_all[1],
                                .reductions.mapped = embed->points,
-                               .order = order_of(p, k),
                                .windows = cpl_profile_windows(state),
                                .summary = p->plans.summary[k],
                                .reason = p->reason};

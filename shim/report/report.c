@@ -52,7 +52,6 @@ void cpl_report_add(const struct cpl_record *record)
         node->record.reductions.late += record->reductions.late;
         node->record.combined += record->combined;
         node->record.late_combined += record->late_combined;
-        node->record.order.calls += record->order.calls;
         return;
     }
     node = malloc(sizeof *node);

@@ -9,7 +9,6 @@
 
 #include "shim/base/names.h"
 #include "shim/base/samples.h"
-#include "shim/meet/send_order.h"
 #include "shim/meet/trial.h"
 #include "shim/report/plan_summary.h"
 
@@ -20,10 +19,12 @@
 /* A better order of an exchange's messages; all is 0: none was found. */
 struct cpl_record_order {
     int32_t next_kind;
-    int32_t next_tag, next_ordinal; /* of the next exchange, if it is point-to-point */
-    uint64_t next_pattern;          /* fingerprint of the next exchange; 0: not known */
-    struct cpl_order_units units;
-    int64_t calls; /* calls sent in this order that MPI would have carried */
+    uint64_t next_pattern; /* fingerprint of the next exchange; 0: not known */
+    /* When the last rank has done both exchanges, in sends: in the order of before, in the new
+     * one. */
+    struct cpl_order_units {
+        int32_t given, ordered;
+    } units;
 };
 
 /* Reductions that carried messages of a point-to-point exchange, or might have. */
@@ -65,7 +66,7 @@ struct cpl_record_windows {
 #define CPL_RECORD_WAY 16
 
 /* The version of the report's form, doc/report.schema.json: raised when members change or go. */
-#define CPL_REPORT_SCHEMA 4
+#define CPL_REPORT_SCHEMA 5
 
 /* One exchange, or several equal ones of communicators that came and went. Plain data. The first
  * rank of the communicator keeps it. */

@@ -151,20 +151,16 @@ static json_t *times_json(const struct cpl_record_times *r)
 static json_t *next_json(const struct cpl_record_order *r)
 {
     char pattern[24];
-    bool of_messages = r->next_kind == CPL_KIND_PT2PT;
     snprintf(pattern, sizeof pattern, "%016" PRIx64, r->next_pattern);
-    return json_pack("{s:s s:s* s:o* s:o*}", "kind",
+    return json_pack("{s:s s:s*}", "kind",
                      cpl_exchange_kind_name((enum cpl_neighbor_kind)r->next_kind), "pattern",
-                     r->next_pattern ? pattern : NULL, "tag",
-                     of_messages ? json_integer(r->next_tag) : NULL, "ordinal",
-                     of_messages ? json_integer(r->next_ordinal) : NULL);
+                     r->next_pattern ? pattern : NULL);
 }
 
 static json_t *order_json(const struct cpl_record_order *r)
 {
-    return json_pack("{s:o s:{s:i s:i} s:I}", "before", next_json(r), "units", "given",
-                     r->units.given, "ordered", r->units.ordered, "calls_ordered",
-                     (json_int_t)r->calls);
+    return json_pack("{s:o s:{s:i s:i}}", "before", next_json(r), "units", "given", r->units.given,
+                     "ordered", r->units.ordered);
 }
 
 /* By which figures it was decided whether to manage messages (cpl_plan_carried_promises). */

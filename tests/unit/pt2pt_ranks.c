@@ -223,12 +223,6 @@ void cpl_embed_map(struct cpl_comm_state *state, int n, const struct cpl_handed_
     fibers_meet(&(struct fibers_call){.name = "map"}, NULL, NULL);
 }
 
-void cpl_pt2pt_order_sends(struct cpl_comm_state *state)
-{
-    (void)state;
-    fibers_meet(&(struct fibers_call){.name = "order"}, NULL, NULL);
-}
-
 void cpl_embed_take(struct cpl_line *line, const unsigned char *segment)
 {
     (void)line, (void)segment;
