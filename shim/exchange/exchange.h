@@ -50,7 +50,7 @@ struct cpl_neighbor_data {
     struct cpl_span *out_span; /* data for each out-neighbour */
     struct cpl_span *in_span;  /* place for the data of each in-neighbour */
     int64_t *out_bytes;        /* per out-message: bytes of its payload, or CPL_STRAIGHT */
-    struct cpl_extra *extra;   /* messages outside the plan (alltoall.c) */
+    struct cpl_extra *extra;   /* messages outside the plan */
     int n_extra;
     struct cpl_in_place *in_place; /* what is received into the room */
     int n_in_place;
@@ -61,7 +61,7 @@ struct cpl_neighbor_data {
     int n_requests;
 };
 
-/* What a rank learns of MPI_Alltoallv and MPI_Alltoallw (alltoall.c). */
+/* What a rank learns of blocking calls, mostly of MPI_Alltoallv and MPI_Alltoallw (neighbor.c). */
 struct cpl_learned {
     struct cpl_adjacency own; /* who sends to whom, as planned */
     int n_extra_most;         /* messages outside the plan that a call may have */

@@ -43,7 +43,7 @@ struct cpl_neighbor_call {
 /* Carries the call if it is planned. Returns true when the call is done, with MPI's result in
  * *result; false when it is to be made through PMPI, and cpl_neighbor_passed to be called after it.
  * Plans the exchange when it has been seen often enough; MPI_Alltoallv and MPI_Alltoallw are
- * planned when ranks send mostly to the same ones (alltoall.c). Collective over the communicator,
+ * planned when ranks send mostly to the same ones. Collective over the communicator,
  * as the call is. */
 bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result);
 

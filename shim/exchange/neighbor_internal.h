@@ -45,19 +45,17 @@ int cpl_neighbor_unpack_aside(const struct cpl_neighbor_data *data);
 int64_t cpl_neighbor_payload_bytes(const struct cpl_neighbor_data *data,
                                    const struct cpl_adjacency *adjacency, int m);
 
-/* For MPI_Alltoallv and MPI_Alltoallw (alltoall.c). The state of a call's communicator; NULL: the
- * call is MPI's. A call in place then has for a send side what it receives. Local. */
-struct cpl_comm_state *cpl_alltoall_describe(struct cpl_neighbor_call *call);
-
-/* The same for calls of any kind. Local. */
+/* The state of a call's communicator; NULL: the call is MPI's. An alltoall in place then has for a
+ * send side what it receives. Local. */
 struct cpl_comm_state *cpl_neighbor_describe(struct cpl_neighbor_call *call);
 
 /* What a rank notes of a call until its exchange is planned: of a nonblocking one until it is
  * decided whether such calls are carried (neighbor_serve.c). */
 struct cpl_neighbor_notes {
     bool usable;
-    bool *straight; /* per out-message: too large for combined messages */
-    int *payload;   /* numbers of the other messages */
+    bool *straight; /* per out-message: too large for combined messages; the exchange's, once it is
+                       planned, like the next */
+    int *payload;   /* numbers of the other messages; and room for all that has numbers */
     int *dst;       /* their destinations */
     int64_t *bytes; /* their sizes */
     int n;          /* how many there are */
@@ -78,23 +76,23 @@ void cpl_neighbor_notes_free(struct cpl_neighbor_notes *notes); /* NULL: there a
 void cpl_neighbor_notes_fill(struct cpl_neighbor_notes *notes, const struct cpl_neighbor_call *call,
                              const struct cpl_comm_state *state, const struct cpl_exchange *x);
 
+/* What is added up over the ranks before an alltoall is planned: messages, those that can share,
+ * those that go where none went the call before, ranks that cannot. */
+enum { CPL_SUM_MESSAGES, CPL_SUM_SMALL, CPL_SUM_NEW, CPL_SUM_UNABLE, CPL_N_SUMS };
+
+/* Why an alltoall is not planned, by this rank's part of these. Collective over the private
+ * communicator; alike on all ranks. */
+enum cpl_left_alone cpl_alltoall_why_not(const struct cpl_comm_state *state, const int64_t *mine);
+
 /* Plans the noted messages, when the tokens are here; of an alltoall if they promise anything.
  * Collective over the private communicator; the same result on all ranks. */
 bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x,
                              struct cpl_neighbor_notes *notes);
-bool cpl_alltoall_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x,
-                             struct cpl_neighbor_notes *notes);
 
 /* Plans an exchange on all ranks, for the messages of this call, and gives up the plans that it
- * has: its phase is PLANNED or DIRECT afterwards, or LEARNING if it is to be planned again. Of an
- * alltoall the second one asks first whether they promise anything. Collective. */
+ * has: its phase is PLANNED or DIRECT afterwards, or LEARNING if it is to be planned again.
+ * Collective. */
 void cpl_neighbor_plan(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                       struct cpl_exchange *x);
-void cpl_alltoall_plan(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                       struct cpl_exchange *x);
-
-/* Plans the exchange of a blocking alltoall, or reviews its plan, when it is time. Collective. */
-void cpl_alltoall_look(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange *x);
 
 /* Begins a blocking call: counts it, and waits for earlier nonblocking calls. Local. */
@@ -109,18 +107,11 @@ bool cpl_neighbor_carry_entered(struct cpl_neighbor_call *call, struct cpl_comm_
                                 struct cpl_exchange *x, cpl_neighbor_resolver *resolve,
                                 int *result);
 
-/* Whether it is too early to plan (cpl_plan_is_early); the exchange notes when the ranks ask again
- * or, where it is not, how long to search for. n_messages: those of this rank. Collective over the
- * private communicator, the same result on all ranks. */
+/* Whether it is too early to plan a blocking call's exchange (cpl_plan_is_early); the exchange
+ * notes when the ranks ask again or, where it is not, how long to search for. n_messages: those of
+ * this rank. Collective over the private communicator, the same result on all ranks. */
 bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
                            struct cpl_exchange *x, int n_messages);
-
-/* Settles something about an exchange, which is collective over the private communicator, unless
- * there is none, or other threads are in calls. Collective. */
-void cpl_neighbor_settle(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                         struct cpl_exchange *x,
-                         void (*settle)(const struct cpl_neighbor_call *call,
-                                        struct cpl_comm_state *state, struct cpl_exchange *x));
 
 /* Looks for a better order of sends (neighbor_order.c). Call it before each blocking call.
  * Collective over the communicator. */
@@ -166,12 +157,12 @@ struct cpl_neighbor_op {
     bool running;                /* the operation has been started */
 };
 
-/* Makes an operation, not started, for a call that a way is to carry; keeps its datatypes. NULL
- * when memory ran out or, with *refused set, when the call is to be left to MPI, which refuses an
- * argument. Local. */
+/* Makes an operation, not started, for a call that the exchange's first candidate is to carry;
+ * keeps its datatypes. NULL when memory ran out or, with *refused set, when the call is to be left
+ * to MPI, which refuses an argument. Local. */
 struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *call,
                                              struct cpl_comm_state *state, struct cpl_exchange *x,
-                                             const struct cpl_way *way, bool *refused);
+                                             bool *refused);
 
 /* Starts an operation behind those that are pending. Local. */
 void cpl_neighbor_op_start(struct cpl_neighbor_op *op);

@@ -74,12 +74,3 @@ bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
         made &= ask(state, x, agreed, NULL);
     return plans->n_candidates > 0 && cpl_agree_all(state->private_comm, made);
 }
-
-const struct cpl_way *cpl_ways_taking(const struct cpl_comm_state *state,
-                                      const struct cpl_exchange *x)
-{
-    for (size_t k = 0; k < N_WAYS; k++)
-        if (ways[k]->takes && ways[k]->takes(state, x))
-            return ways[k];
-    return NULL;
-}

@@ -1,12 +1,11 @@
-/* Ways of carrying a call of an exchange: by a plan, straight in an order of its own, packed. A way
- * is a struct of functions in a file of its own, way_NAME.c, and a row in ways.def. Who decides
- * (neighbor.c, neighbor_serve.c) gives a call its way, and everybody else goes by the struct.
+/* Ways of carrying a call of an exchange: by a plan, straight. A way is a struct of functions in a
+ * file of its own, way_NAME.c, and a row in ways.def. Who decides (neighbor.c, neighbor_serve.c)
+ * gives a call its way, and everybody else goes by the struct.
  *
- * A way carries calls in one of two cases. Either it offers candidates when an exchange is planned
- * (`offer`), which take turns with MPI in the exchange's trial; then it carries all forms of calls.
- * Or it takes nonblocking calls by a rule of its own (`takes`). CARPOOL_WAY=NAME keeps all other
- * ways from offering: a new way is tried so, and a line in tests/mpi/testlist with the flag
- * way:NAME tests it.
+ * A way offers candidates when an exchange is planned, which take turns with MPI in the exchange's
+ * trial; the first one carries all forms of calls. CARPOOL_WAY=NAME keeps all other ways from
+ * offering: a new way is tried so, and a line in tests/mpi/testlist with the flag way:NAME tests
+ * it.
  *
  * A blocking call starts and then waits; a nonblocking or persistent one begins when the program
  * makes it, starts when those before it are complete, and progresses while this rank polls. An
@@ -23,7 +22,6 @@
 struct cpl_comm_state;
 struct cpl_exchange;
 struct cpl_neighbor_data;
-struct cpl_neighbor_op;
 struct cpl_way;
 
 /* What may carry an exchange's calls, besides MPI: they take turns in its trial (meet/trial.h). The
@@ -58,7 +56,7 @@ struct cpl_carrying {
     struct cpl_comm_state *state;
     struct cpl_exchange *x;
     const struct cpl_way *way;
-    void *made; /* the candidate's, or the way's own for this call */
+    void *made; /* the candidate's */
     struct cpl_neighbor_data *data;
     bool carried; /* all that goes by combined messages is done */
     int result;   /* MPI's, of the first error */
@@ -78,15 +76,7 @@ struct cpl_way {
     /* Frees what a candidate has; NULL: nothing. Local. */
     void (*end)(struct cpl_candidate *candidate);
 
-    /* Whether it carries the nonblocking call that the program makes now, whatever is offered.
-     * NULL: never. Local: unless the way sends what MPI's own call sends, the answer must be alike
-     * on all ranks. */
-    bool (*takes)(const struct cpl_comm_state *state, const struct cpl_exchange *x);
-
-    /* A nonblocking call has been made. Returns MPI's result: after an error it is not started.
-     * NULL: there is nothing to do before its turn. Local. */
-    int (*begin)(struct cpl_neighbor_op *op);
-    /* Never wait; progress returns true when the call is complete. Start may be NULL. Local. */
+    /* Never wait; progress returns true when the call is complete. Local. */
     void (*start)(struct cpl_carrying *c);
     bool (*progress)(struct cpl_carrying *c);
     /* Waits until a blocking call that was started is complete. */
@@ -107,9 +97,5 @@ void cpl_ways_start(void);
  * the private communicator. */
 bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
                     struct cpl_agree_output *agreed);
-
-/* The way that takes the nonblocking call that the program makes; NULL: none does. Local. */
-const struct cpl_way *cpl_ways_taking(const struct cpl_comm_state *state,
-                                      const struct cpl_exchange *x);
 
 #endif
