@@ -8,7 +8,6 @@
 #include "shim/carry/requests.h"
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
-#include "shim/meet/exclusive.h"
 #include "shim/state/context.h"
 #include "shim/wait/progress.h"
 

@@ -1,5 +1,5 @@
-/* The pieces of which ways carry a call (carrying.h). */
-#include "shim/exchange/carrying.h"
+/* The pieces of which ways carry a call (neighbor_internal.h). */
+#include "shim/exchange/neighbor_internal.h"
 
 #include "shim/wait/collective.h"
 

@@ -8,7 +8,7 @@
 #include "shim/base/samples.h"
 #include "shim/carry/executor.h"
 #include "shim/exchange/way.h"
-#include "shim/meet/date.h"
+#include "shim/meet/meeting.h"
 #include "shim/meet/trial.h"
 #include "shim/plan/plan_agree.h"
 #include "shim/report/report.h"

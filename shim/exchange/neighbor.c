@@ -13,12 +13,11 @@
  * most messages are small enough to travel with others, and there are not too many of them. */
 #include "shim/exchange/neighbor.h"
 #include "shim/meet/agree.h"
-#include "shim/meet/exclusive.h"
 #include "shim/meet/meeting.h"
 #include "shim/wait/progress.h"
 
 #include "shim/base/log.h"
-#include "shim/exchange/carrying.h"
+#include "shim/exchange/neighbor_internal.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"
 #include "shim/wait/assembly.h"
@@ -159,11 +158,8 @@ static int run(const struct cpl_neighbor_call *call, struct cpl_comm_state *stat
                struct cpl_exchange *x)
 {
     const struct cpl_candidate *carries = x->plans.carries;
-    struct cpl_carrying c = {.state = state,
-                             .x = x,
-                             .way = carries->way,
-                             .made = carries->made,
-                             .data = &x->data};
+    struct cpl_carrying c = {
+        .state = state, .x = x, .way = carries->way, .made = carries->made, .data = &x->data};
     x->data.n_requests = 0;
     c.way->start(&c);
     c.way->wait(&c);
@@ -305,8 +301,7 @@ static void look(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
 {
     const bool alltoall = x->kind >= CPL_ALLTOALLV, learns = x->phase == CPL_PHASE_LEARNING;
     const bool plans_again = cpl_neighbor_plans_again(x) && !x->plans.trial.running;
-    const int64_t first =
-        alltoall ? FIRST_ALLTOALL : cpl_settings_learn(&cpl_context.settings) + 1;
+    const int64_t first = alltoall ? FIRST_ALLTOALL : cpl_settings_learn(&cpl_context.settings) + 1;
     if (!learns && !plans_again &&
         (!alltoall || x->phase != CPL_PHASE_PLANNED || cpl_exchange_is_served(x)))
         return;

@@ -4,7 +4,7 @@
 #define CARPOOL_NEIGHBOR_H
 
 #include "shim/exchange/exchange.h"
-#include "shim/meet/date.h"
+#include "shim/meet/meeting.h"
 #include "shim/meet/pace.h"
 #include "shim/meet/pass.h"
 #include "shim/state/comm_state.h"

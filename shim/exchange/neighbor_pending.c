@@ -6,7 +6,7 @@
  * The operation of a nonblocking call is used again as soon as it is complete, its request
  * (requests.h) when the program has completed that. */
 #include "shim/carry/requests.h"
-#include "shim/exchange/carrying.h"
+#include "shim/exchange/neighbor_internal.h"
 #include "shim/wait/progress.h"
 
 #include <stdlib.h>

@@ -17,7 +17,6 @@
 #include "shim/carry/requests.h"
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
-#include "shim/meet/alike.h"
 #include "shim/meet/meeting.h"
 #include "shim/plan/plan_root.h"
 #include "shim/state/context.h"

@@ -1,6 +1,6 @@
 /* The way by a plan: between the program's buffers and the executor. Messages that are too large to
  * share go straight. */
-#include "shim/exchange/carrying.h"
+#include "shim/exchange/neighbor_internal.h"
 
 #include "shim/state/context.h"
 

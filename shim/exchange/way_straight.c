@@ -1,6 +1,6 @@
 /* Every message alone, from the program's buffers. The simplest way: what a new one may be copied
  * from. */
-#include "shim/exchange/carrying.h"
+#include "shim/exchange/neighbor_internal.h"
 
 static int offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
                  struct cpl_agree_output *agreed, struct cpl_candidate *candidate, int most,

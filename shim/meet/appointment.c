@@ -1,7 +1,6 @@
 /* Appointments (appointment.h). */
 #include "shim/meet/appointment.h"
 
-#include "shim/meet/alike.h"
 #include "shim/meet/meeting.h"
 #include "shim/state/comm_state.h"
 #include "shim/wait/progress.h"

@@ -1,7 +1,6 @@
 /* Opens where the ranks of each node assemble (wait/assembly.h) before anything is managed, if they
  * can share memory on all nodes; else they go on by MPI. */
 #include "shim/meet/agree.h"
-#include "shim/meet/node_memory.h"
 #include "shim/state/context.h"
 #include "shim/state/hooks.h"
 #include "shim/wait/assembly.h"

@@ -1,7 +1,6 @@
-/* Who settles (exclusive.h). */
-#include "shim/meet/exclusive.h"
-
+/* Who settles (agree.h). */
 #include "shim/meet/agree.h"
+
 #include "shim/state/context.h"
 #include "shim/wait/collective.h"
 

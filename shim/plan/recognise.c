@@ -3,7 +3,6 @@
 #include "shim/plan/recognise.h"
 
 #include "shim/meet/agree.h"
-#include "shim/meet/keyed.h"
 #include "shim/meet/sparse_exchange.h"
 #include "shim/wait/collective.h"
 

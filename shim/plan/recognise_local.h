@@ -13,7 +13,7 @@
  *    round a window takes over the lowest label among its neighbours'; then all windows of a label
  *    take over the lowest that one of them has taken, and that of the window with that name. Labels
  *    are random numbers, so about half of them are left after each round. What windows of
- *    one label tell each other is joined by keys (meet/keyed.h).
+ *    one label tell each other is joined by keys (meet/sparse_exchange.h).
  * 3. By labels what is known of exchanges is put together. The first rank that sends in one counts
  *    it; the heaviest of all ranks are chosen.
  *

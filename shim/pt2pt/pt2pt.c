@@ -1,7 +1,7 @@
 /* Polling, waiting, and where managing begins and ends (pt2pt.h). */
 #include "shim/pt2pt/pt2pt.h"
 
-#include "shim/meet/alike.h"
+#include "shim/meet/meeting.h"
 #include "shim/state/hooks.h"
 #include "shim/wait/progress.h"
 

@@ -12,7 +12,7 @@
  * In a program with MPI_THREAD_MULTIPLE these may change while another thread enters a collective.
  * There the helper thread serves while a thread waits inside MPI (state/service.h), so no rank has
  * to poll; but it looks at times only. So the ranks settle at a communicator's own meetings whether
- * its collectives poll, and while they are in the exclusive section (meet/exclusive.h) all do.
+ * its collectives poll, and while they are in the exclusive section (meet/agree.h) all do.
  * Thread rule: within CPL_INSIDE; other threads of the program may go on meanwhile. */
 #ifndef CARPOOL_COLLECTIVE_H
 #define CARPOOL_COLLECTIVE_H

@@ -85,7 +85,7 @@ static void make_slots(struct program *p)
 static enum op pick_op(const struct program *p, const struct graph *graph, struct test_rng *rng)
 {
     enum op op = (enum op)(p->op < N_OPS ? p->op : test_below(rng, N_OPS));
-    if (op == OP_ALLTOALLW && !graph->equal && !p->w_unequal)
+    if (op == OP_ALLTOALLW && !graph->equal && !(p->w_unequal && graph->whole))
         op = OP_ALLTOALLV;
     return op;
 }
@@ -133,8 +133,6 @@ static void begin(const struct program *p, struct slot *slot, uint64_t key)
     struct test_rng rng = {key}, own = {test_key(key, test_rank())};
 
     slot->form = pick_form(p, &rng);
-    if (p->w_unequal && !slot->graph->whole && is_persistent(slot->form))
-        slot->form--; /* such are MPI's, and MPICH's (4.0.2) are wrong */
     if (slot->graph->comm == MPI_COMM_NULL)
         return;
     free_request(slot);
