@@ -7,7 +7,7 @@
 #include "shim/base/samples.h"
 #include "shim/carry/line.h"
 #include "shim/meet/meeting.h"
-#include "shim/meet/pace.h"
+#include "shim/meet/trial.h"
 #include "shim/plan/cycle.h"
 #include "shim/plan/plan_agree.h"
 #include "shim/plan/recognise_local.h"

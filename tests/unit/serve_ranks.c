@@ -261,19 +261,8 @@ bool cpl_adjacency_make(int rank, int n_in, const int *in, int n_out, const int 
                                            .first_part = firsts,
                                            .part = firsts};
     adjacency->out = adjacency->in;
+    adjacency->in.n -= !matches();
     return true;
-}
-
-/* Each tells the others that it sends to them. */
-int cpl_collective_Alltoall(const void *send, int count, MPI_Datatype type, void *recv,
-                            int recvcount, MPI_Datatype recvtype, MPI_Comm comm)
-{
-    const int *told = send;
-    int *token = recv;
-    assert_true(count == 1 && recvcount == 1 && type == MPI_INT && recvtype == MPI_INT);
-    for (int r = 0; r < fibers_n(); r++)
-        token[r] = matches() ? told[r] : 0;
-    return cpl_agree_all(comm, true) ? MPI_SUCCESS : MPI_ERR_OTHER;
 }
 
 void cpl_adjacency_free(struct cpl_adjacency *adjacency)
