@@ -22,6 +22,7 @@
 #include "shim/state/graph.h"
 #include "shim/wait/away.h"
 #include "shim/wait/collective.h"
+#include "shim/wait/progress.h"
 
 #include <mpi.h>
 #include <stdint.h>

@@ -75,14 +75,9 @@ static void gather(MPI_Group group)
     }
 }
 
-void cpl_away_alone(void)
-{
-    cpl_progress_before_wait();
-}
-
 void cpl_away_group(MPI_Group group)
 {
-    cpl_away_alone();
+    cpl_progress_before_wait();
     if (cpl_away_gathers() && group != MPI_GROUP_NULL)
         gather(group);
 }
@@ -99,7 +94,7 @@ static void gather_got(int got, MPI_Group *group)
 void cpl_away_window(MPI_Win win)
 {
     MPI_Group group;
-    cpl_away_alone();
+    cpl_progress_before_wait();
     if (cpl_away_gathers() && win != MPI_WIN_NULL)
         gather_got(PMPI_Win_get_group(win, &group), &group);
 }
@@ -107,7 +102,7 @@ void cpl_away_window(MPI_Win win)
 void cpl_away_file(MPI_File file)
 {
     MPI_Group group;
-    cpl_away_alone();
+    cpl_progress_before_wait();
     if (cpl_away_gathers() && file != MPI_FILE_NULL)
         gather_got(PMPI_File_get_group(file, &group), &group);
 }

@@ -33,8 +33,4 @@ void cpl_away_leaders(MPI_Comm local, int local_leader, MPI_Comm peers, int remo
 bool cpl_away_gathers(void);
 int cpl_away_world_rank(MPI_Group group, int k);
 
-/* Before a call that waits only for ranks that are in MPI already: sends the batches and advances
- * calls that are under way. */
-void cpl_away_alone(void);
-
 #endif
