@@ -56,7 +56,6 @@ static void warn_setting(void *context, const char *text)
 static void read_settings(void)
 {
     cpl_settings_read(&cpl_context.settings, environ, warn_setting, NULL);
-    cpl_ways_start();
     cpl_report_start();
 }
 

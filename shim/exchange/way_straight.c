@@ -2,17 +2,6 @@
  * from. */
 #include "shim/exchange/neighbor_internal.h"
 
-static int offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
-                 struct cpl_agree_output *agreed, struct cpl_candidate *candidate, int most,
-                 bool *made)
-{
-    (void)state, (void)agreed, (void)most, (void)made;
-    candidate[0] = (struct cpl_candidate){.way = &cpl_way_straight,
-                                          .name = cpl_way_straight.name,
-                                          .modelled_us = x->plans.summary[0].direct.modelled_us};
-    return 1;
-}
-
 static void start(struct cpl_carrying *c)
 {
     const struct cpl_adjacency *a = c->x->adjacency;
@@ -25,8 +14,6 @@ static void start(struct cpl_carrying *c)
 }
 
 const struct cpl_way cpl_way_straight = {.name = "straight",
-                                         .only_named = true,
-                                         .offer = offer,
                                          .start = start,
                                          .progress = cpl_carrying_progress,
                                          .wait = cpl_carrying_wait};

@@ -83,7 +83,7 @@ struct cpl_record {
     int64_t combined, late_combined; /* of all ranks */
     struct cpl_record_order order;
     struct cpl_plan_summary summary;
-    char way[CPL_RECORD_WAY]; /* that carries its calls (exchange/ways.def); empty: none */
+    char way[CPL_RECORD_WAY]; /* that carries its calls (exchange/way.h); empty: none */
     int32_t reason;           /* enum cpl_left_alone */
     int64_t data_most; /* allgathers: the most bytes of all ranks together in a call; else 0 */
     struct cpl_record_reductions reductions;
