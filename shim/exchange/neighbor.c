@@ -1,16 +1,12 @@
-/* The life of blocking calls (neighbor.h): learned, planned, tried, carried, reviewed; ways carry
- * the planned ones (way.h).
+/* The life of blocking calls (neighbor.h; doc/architecture.md, Life of an exchange): learned,
+ * planned, tried, carried, reviewed; ways carry the planned ones (way.h).
  *
- * Both ends of a message of MPI_Alltoallv or MPI_Alltoallw know of it by their arguments: the
- * sender's count and the receiver's are zero together. So a plan made for the messages of one call
- * serves all: a planned message that has become empty travels as zero bytes, and one that is not in
- * the plan goes straight, expected by its receiver. No rank ever has to tell another that its
- * pattern has changed; whether the plan still fits is only a matter of speed.
- *
- * At the 4th, 8th, 16th, ... call of these the ranks add up how many messages there are and how
- * many go where none went the call before. When most go where one went, the exchange is planned.
- * Dense patterns, in which more than half of all pairs of ranks have messages, are planned when
- * most messages are small enough to travel with others, and there are not too many of them. */
+ * At the 4th, 8th, 16th, ... call of MPI_Alltoallv or MPI_Alltoallw the ranks add up how many
+ * messages there are and how many go where none went the call before. When most go where one went,
+ * the exchange is planned. Dense patterns, in which more than half of all pairs of ranks have
+ * messages, are planned when most messages are small enough to travel with others, and there are
+ * not too many of them. A plan is right for all later messages, too; whether it still fits is only
+ * a matter of speed. */
 #include "shim/exchange/neighbor.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/meeting.h"

@@ -1,17 +1,12 @@
-/* Nonblocking neighborhood collectives: their calls, and when these are carried (neighbor.h).
+/* Nonblocking neighborhood collectives: their calls, and when these are carried (neighbor.h;
+ * doc/architecture.md, Nonblocking collectives).
  *
- * A nonblocking call must not wait for other ranks, so it cannot agree on anything. The first one
- * of a kind on a communicator notes this rank's messages and starts, by MPI's own nonblocking
- * calls, what the agreement will need: a number that names the communicator, and the tokens of
- * parallel edges. The ranks agree at a meeting (meet/meeting.h) of any communicator with all ranks
- * of MPI_COMM_WORLD: if all have then made the same number of calls of each kind, these are planned
+ * The ranks agree at a meeting (meet/meeting.h) of any communicator with all ranks of
+ * MPI_COMM_WORLD: if all have then made the same number of calls of each kind, these are planned
  * and the next call is the first one carried, on all ranks alike. In auto mode the program's pace
- * is looked at there, too: when it has become slower, the calls are given back to MPI.
- *
- * While calls are carried, a rank that waits in a blocking collective must go on forwarding, which
- * all ranks of that collective must know (collective.h). So the calls on a communicator of fewer
- * ranks are planned at meetings of its own, and carried from its next meeting after all ranks of
- * MPI_COMM_WORLD have settled that they poll (pt2pt_parts.h). */
+ * is looked at there, too: when it has become slower, the calls are given back to MPI. The calls on
+ * a communicator of fewer ranks are planned at meetings of its own, and carried from its next
+ * meeting after all ranks of MPI_COMM_WORLD have settled that they poll (pt2pt_parts.h). */
 #include "shim/base/log.h"
 #include "shim/carry/line.h"
 #include "shim/carry/requests.h"
