@@ -173,7 +173,7 @@ void cpl_neighbor_op_free(struct cpl_neighbor_op *op);
 /* Waits, while polling, until nothing of an exchange is pending; frees spare operations. */
 void cpl_neighbor_drain(struct cpl_exchange *x);
 
-/* The pieces of which ways carry a call (way.h, carrying.c): what goes from the program's buffers
+/* The pieces of which ways carry a call (way.h): what goes from the program's buffers
  * to the program's buffers, each message on its own. A way takes those that it does not carry
  * otherwise.
  *
