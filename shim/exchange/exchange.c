@@ -199,10 +199,8 @@ void cpl_exchange_record(const struct cpl_exchange *x, MPI_Comm comm, int rank, 
     r.direct_seconds = all.most.direct * (double)(r.calls - r.calls_planned);
     r.planned_seconds = all.most.planned * (double)r.calls_planned;
     tell_choice(x, &r);
-    if (x->order.units.given > 0)
-        r.order = (struct cpl_record_order){.next_kind = x->order.next_kind,
-                                            .next_pattern = x->order.next_pattern,
-                                            .units = x->order.units};
+    if (x->order.ordered)
+        r.order = (struct cpl_record_order){true, x->order.next_kind, x->order.next_pattern};
     tell_times(x->plans.timeline, &all, &r.times);
     cpl_report_add(&r);
 }

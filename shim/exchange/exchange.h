@@ -114,7 +114,7 @@ struct cpl_order {
     int32_t next_kind;
     uint64_t next_pattern; /* fingerprint; 0: not known */
     /* Alike on all ranks: */
-    struct cpl_order_units units; /* the last time that a better order was found */
+    bool ordered; /* they leave in the order that this one asks for */
 };
 
 /* The life of nonblocking calls (neighbor_serve.c); alike on all ranks. */

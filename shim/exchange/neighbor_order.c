@@ -4,8 +4,9 @@
  *
  * Each rank notes how many messages it has sent in the exchange that came next, on whatever
  * communicator. At the 4th, 8th, 16th ... call of an exchange, unless its plans are being tried,
- * the ranks look for a better order of the messages that wait for nobody. An exchange that follows
- * itself keeps its order. Thread rule: one thread. */
+ * the ranks tell each other, and order the messages that wait for nobody: where a send takes a unit
+ * of time and receiving none, no other order lets the last rank do both exchanges sooner. An
+ * exchange that follows itself keeps its order. Thread rule: one thread. */
 #include "shim/base/log.h"
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
@@ -60,80 +61,44 @@ static int compare(const void *a, const void *b)
     return by_rank ? by_rank : (x->edge > y->edge) - (x->edge < y->edge);
 }
 
-/* when[i]: when rank i has all that this rank sends it; of this rank: when it has sent all. */
-static void note_times(int rank, const struct send *sends, int32_t n, int32_t *when)
+/* Orders the relay's sends that wait for nothing, if some rank sends anything next; receivers need
+ * not know. What a rank forwards in this exchange comes before that. Collective; the same result on
+ * all ranks. */
+static bool order(const struct cpl_comm_state *state, struct cpl_relay *relay, int32_t next)
 {
-    for (int32_t k = 0; k < n; k++)
-        when[sends[k].to] = k + 1;
-    when[rank] = n;
-}
-
-static int32_t find_last(const int32_t *key, const int32_t *when, int n_ranks)
-{
-    int32_t last = 0;
-    for (int i = 0; i < n_ranks; i++)
-        last = when[i] + key[i] > last ? when[i] + key[i] : last;
-    return last;
-}
-
-/* Sorts the sends, where that is better. key: zeroed room for the keys of all ranks, then for the
- * times of this rank and of all, in both orders. Collective; the same result on all ranks. */
-static bool sort(const struct cpl_comm_state *state, int32_t next, struct send *sends, int32_t n,
-                 int32_t *key, struct cpl_order_units *units)
-{
-    const int n_ranks = state->size;
-    int32_t *mine = key + n_ranks, *all = mine + 2 * (size_t)n_ranks;
-    if (cpl_collective_Allgather(&next, 1, MPI_INT32_T, key, 1, MPI_INT32_T, state->private_comm) !=
-        MPI_SUCCESS)
-        return false;
-    for (int32_t k = 0; k < n; k++)
-        sends[k].key = key[sends[k].to];
-    note_times(state->rank, sends, n, mine);
-    qsort(sends, (size_t)n, sizeof *sends, compare);
-    note_times(state->rank, sends, n, mine + n_ranks);
-    if (cpl_collective_Allreduce(mine, all, 2 * n_ranks, MPI_INT32_T, MPI_MAX,
-                                 state->private_comm) != MPI_SUCCESS)
-        return false;
-    struct cpl_order_units both = {find_last(key, all, n_ranks),
-                                   find_last(key, all + n_ranks, n_ranks)};
-    if (both.ordered >= both.given)
-        return false;
-    *units = both;
-    return true;
-}
-
-/* Orders the relay's sends that wait for nothing; receivers need not know. `next`: how much this
- * rank sends in the following exchange. Collective; the same result on all ranks. */
-static bool order(const struct cpl_comm_state *state, struct cpl_relay *relay, int32_t next,
-                  struct cpl_order_units *units)
-{
-    const int32_t n = relay->n_first;
-    int32_t *key = calloc(5 * (size_t)state->size, sizeof *key);
+    const int32_t n = relay->n_first, mine[2] = {next, relay->slice.n_out - n};
+    int32_t most = 0, *key = calloc((size_t)state->size, sizeof mine);
     struct send *sends = calloc((size_t)n + 1, sizeof *sends);
-    for (int32_t k = 0; k < n && sends; k++)
-        sends[k] = (struct send){.to = relay->slice.out_to[relay->own[k]], .edge = relay->own[k]};
-    bool better = cpl_agree_all(state->private_comm, key && sends) &&
-                  sort(state, next + relay->slice.n_out - n, sends, n, key, units);
-    for (int32_t k = 0; k < n && better; k++)
+    bool done = cpl_agree_all(state->private_comm, key && sends) &&
+                cpl_collective_Allgather(mine, 2, MPI_INT32_T, key, 2, MPI_INT32_T,
+                                         state->private_comm) == MPI_SUCCESS;
+    for (int32_t i = 0; done && i < state->size; i++)
+        most = key[2 * i] > most ? key[2 * i] : most;
+    for (int32_t k = 0; most > 0 && k < n; k++) {
+        int32_t to = relay->slice.out_to[relay->own[k]];
+        sends[k] = (struct send){key[2 * to] + key[2 * to + 1], to, relay->own[k]};
+    }
+    if (most > 0)
+        qsort(sends, (size_t)n, sizeof *sends, compare);
+    for (int32_t k = 0; most > 0 && k < n; k++)
         relay->own[k] = sends[k].edge;
     free(key);
     free(sends);
-    return better;
+    return most > 0;
 }
 
 static void meet(struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     struct cpl_order *o = &x->order;
     struct cpl_relay *relay = find_relay(x);
-    if (!relay || cpl_agree_own(state) == MPI_COMM_NULL)
+    if (!relay || cpl_agree_own(state) == MPI_COMM_NULL || !order(state, relay, o->next_sends))
         return;
-    if (order(state, relay, o->next_sends, &o->units) && state->rank == 0)
+    if (!o->ordered && state->rank == 0)
         cpl_log(CPL_LOG_INFO, "order",
-                "%s, %d ranks, before %s: both done after %d sends instead of %d when those that "
-                "send most next are sent to first",
+                "%s, %d ranks, before %s: those that send most next come first",
                 cpl_exchange_kind_name(x->kind), state->size,
-                cpl_exchange_kind_name((enum cpl_neighbor_kind)o->next_kind), o->units.ordered,
-                o->units.given);
+                cpl_exchange_kind_name((enum cpl_neighbor_kind)o->next_kind));
+    o->ordered = true;
 }
 
 void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *x)

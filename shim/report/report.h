@@ -16,15 +16,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A better order of an exchange's messages; all is 0: none was found. */
+/* An exchange's messages left in the order that the next one asks for. */
 struct cpl_record_order {
+    bool ordered;
     int32_t next_kind;
     uint64_t next_pattern; /* fingerprint of the next exchange; 0: not known */
-    /* When the last rank has done both exchanges, in sends: in the order of before, in the new
-     * one. */
-    struct cpl_order_units {
-        int32_t given, ordered;
-    } units;
 };
 
 /* Reductions that carried messages of a point-to-point exchange, or might have. */
