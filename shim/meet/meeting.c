@@ -191,8 +191,7 @@ static void resume(struct cpl_comm_state *state)
 static void settle_form(struct cpl_comm_state *state)
 {
     const struct cpl_busy *busy = &cpl_context.busy;
-    bool polls = busy->n_managed + busy->n_served > 0 &&
-                 (!cpl_context.met_others || cpl_collective_of_this_world(state->comm));
+    bool polls = busy->n_managed + busy->n_served > 0 && cpl_collective_of_this_world(state->comm);
     if (cpl_context.service.shared)
         state->meeting.polls = cpl_agree_all(state->private_comm, polls);
 }
