@@ -81,7 +81,8 @@ static int free_seats(MPI_Comm comm, int keyval, void *seats, void *extra)
     return MPI_SUCCESS;
 }
 
-struct cpl_assembly *cpl_assembly_make(MPI_Comm node, MPI_Comm leaders)
+struct cpl_assembly *cpl_assembly_make(MPI_Comm node, MPI_Comm leaders, unsigned char *memory,
+                                       int64_t bytes)
 {
     int n = 0;
     PMPI_Comm_size(node, &n);
@@ -98,23 +99,18 @@ struct cpl_assembly *cpl_assembly_make(MPI_Comm node, MPI_Comm leaders)
     }
     a->node = node;
     a->leaders = leaders;
+    a->memory = memory;
+    a->bytes = bytes;
     a->n = n;
     PMPI_Comm_rank(node, &a->rank);
     return a;
-}
-
-void cpl_assembly_use(struct cpl_assembly *a, unsigned char *memory, int64_t bytes)
-{
-    a->memory = memory;
-    a->bytes = bytes;
 }
 
 void cpl_assembly_free(struct cpl_assembly *a)
 {
     if (!a)
         return;
-    if (a->memory)
-        cpl_shared_free(a->memory, a->bytes);
+    cpl_shared_free(a->memory, a->bytes);
     PMPI_Comm_free_keyval(&a->keyval);
     PMPI_Comm_free(&a->node);
     if (a->leaders != MPI_COMM_NULL)
