@@ -4,7 +4,6 @@
 #include "shim/carry/line.h"
 #include "shim/exchange/allgather.h"
 #include "shim/exchange/neighbor.h"
-#include "shim/exchange/way.h"
 #include "shim/state/device.h"
 #include "shim/state/graph.h"
 #include "shim/state/hooks.h"

@@ -1,7 +1,7 @@
 /* MPI_Allgather and MPI_Allgatherv, carried as a ring or recursive doubling over ranks that are
  * placed for the machine (planner/place/allgather.h; doc/architecture.md, Allgathers), with the
  * result in the program's order. Calls with little data are MPI's. The calls of a class of sizes
- * are an exchange (exchange.h), whose candidates are the ways that promise enough; in mode auto
+ * are an exchange (neighbor.h), whose candidates are the ways that promise enough; in mode auto
  * they are tried against MPI.
  *
  * Cost of a call that is not carried: a few comparisons; MPI_Allgatherv adds up its counts. Thread

@@ -1,7 +1,5 @@
 /* What is kept of a communicator's exchanges, made when it is needed; their end and record
- * (exchange.h). */
-#include "shim/exchange/exchange.h"
-
+ * (neighbor.h). */
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/pass.h"
 #include "shim/report/report.h"

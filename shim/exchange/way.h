@@ -36,7 +36,7 @@ struct cpl_candidate {
 #define CPL_MOST_CANDIDATES CPL_MAX_PLANS
 
 /* What a carrying delivers, on state->private_comm with the exchange's last tag or by the way's
- * own means (exchange.h has the structs; `in` and `out` are those of x->adjacency,
+ * own means (neighbor.h has the structs; `in` and `out` are those of x->adjacency,
  * state/adjacency.h):
  *
  *   - the messages: m < out.n_messages goes to out.rank[m], m < in.n_messages comes from
