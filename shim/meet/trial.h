@@ -16,6 +16,8 @@
 #ifndef CARPOOL_TRIAL_H
 #define CARPOOL_TRIAL_H
 
+#include "shim/base/samples.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -33,8 +35,9 @@ struct cpl_trial {
     int32_t lead_in;      /* calls before them in a turn that do not count; 0, or likewise */
     int32_t n_in_turn;    /* calls of this turn that have been carried */
     bool in[CPL_MAX_TRIED];
-    double own_us[CPL_MAX_TRIED];                       /* this rank's of a call, in this round */
-    double slowest_us[CPL_MAX_TRIED][CPL_TRIAL_ROUNDS]; /* of all ranks, in the rounds before */
+    double own_us[CPL_MAX_TRIED]; /* this rank's of a call, in this round */
+    struct cpl_samples
+        slowest[CPL_MAX_TRIED];      /* microseconds, of all ranks, in the rounds before */
     double least_us[CPL_MAX_TRIED];  /* the least of these and of the first round */
     double median_us[CPL_MAX_TRIED]; /* when last tried; 0: not known, or dropped at once */
     int64_t calls;                   /* since the last trial ended */
