@@ -14,7 +14,6 @@
 #include "shim/meet/agree.h"
 #include "shim/meet/appointment.h"
 #include "shim/meet/meeting.h"
-#include "shim/meet/pass.h"
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/pt2pt/pt2pt_parts.h"
 #include "shim/state/comm_state.h"

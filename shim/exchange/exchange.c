@@ -1,7 +1,7 @@
 /* What is kept of a communicator's exchanges, made when it is needed; their end and record
  * (neighbor.h). */
 #include "shim/exchange/neighbor_internal.h"
-#include "shim/meet/pass.h"
+#include "shim/meet/meeting.h"
 #include "shim/report/report.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"

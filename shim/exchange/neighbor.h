@@ -12,7 +12,6 @@
 #include "shim/exchange/way.h"
 #include "shim/meet/meeting.h"
 #include "shim/meet/pace.h"
-#include "shim/meet/pass.h"
 #include "shim/meet/trial.h"
 #include "shim/plan/plan_agree.h"
 #include "shim/report/report.h"
@@ -182,7 +181,7 @@ static inline struct cpl_exchange *cpl_exchange_of(struct cpl_comm_state *state,
     return &state->exchanges[kind];
 }
 
-/* Brings the counters of an exchange up to date, and ends its grant (meet/pass.h). Local. */
+/* Brings the counters of an exchange up to date, and ends its grant (meet/meeting.h). Local. */
 void cpl_pass_settle(struct cpl_exchange *exchange);
 
 /* Frees the memory that an exchange holds for carrying calls; nothing may be pending. Local. */
@@ -237,7 +236,7 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result);
 /* Call it after PMPI made a call that was not carried. */
 void cpl_neighbor_passed(struct cpl_neighbor_call *call);
 
-/* Whether a call passes without a look (meet/pass.h), so that it is MPI's: MPI carries the
+/* Whether a call passes without a look (meet/meeting.h), so that it is MPI's: MPI carries the
  * exchange, and for some calls nothing is to be decided, measured or noted. Local. */
 static inline bool cpl_pass_exchange(const struct cpl_neighbor_call *call)
 {

@@ -120,7 +120,7 @@ struct cpl_item {
     int64_t (*longest)(const struct cpl_comm_state *state);
 
     /* Whether the part must see every blocking collective, so that none passes without a look
-     * (pass.h); NULL: it need not. Local. */
+     * (below); NULL: it need not. Local. */
     bool (*sees_all)(const struct cpl_comm_state *state);
 
     /* Fills in this rank's vote, zeros before. Local. */
@@ -164,7 +164,7 @@ int64_t cpl_meeting_distance(struct cpl_comm_state *state);
 /* The collective counted last is none: MPI has refused it on this rank. Local. */
 void cpl_meeting_uncount(struct cpl_comm_state *state);
 
-/* Ends a communicator's grant of collectives that pass without a look (pass.h): those that have
+/* Ends a communicator's grant of collectives that pass without a look (below): those that have
  * passed are counted. Local. */
 void cpl_meeting_end_grant(struct cpl_comm_state *state);
 
@@ -174,5 +174,72 @@ void cpl_meeting_end_grants(void);
 /* Grants as many collectives as come before the next meeting, if no part must see them. comm may be
  * any handle. Local. */
 void cpl_meeting_grant(MPI_Comm comm);
+
+/* Calls that pass without a look. While MPI carries an exchange, most of its calls need no
+ * decision, no measurement and no note. Such calls are granted in advance, and a granted call only
+ * counts down. Collectives of a communicator are granted in the same way until the next meeting.
+ * Where many ranks share a core, the cost of a call is the memory that it looks at: a
+ * granted one looks at two cache lines of the communicator's state and one of cpl_context.
+ *
+ * Granted calls leave most counters as they are; these are brought up to date when the grant ends,
+ * and only then looked at. A grant ends before the next call at which all ranks do something
+ * together. So each rank grants by itself, and may lose its grant at any time.
+ * Thread rule: one thread. */
+
+/* The state of a communicator when calls on it may pass; else NULL. Local. */
+static inline struct cpl_comm_state *cpl_pass_state(MPI_Comm comm)
+{
+    const struct cpl_recent *recent = cpl_context_recent(comm);
+    const struct cpl_context *c = &cpl_context;
+    if (c->service.on || /* the helper thread may be in MPI: what passes is not bracketed */
+        c->busy.n_managed + c->busy.n_served + c->busy.n_open_batches > 0 || comm != recent->comm)
+        return NULL;
+    /* one that passes has MPI's form, on all ranks or on none */
+    return recent->state && recent->state->meeting.polls ? NULL : recent->state;
+}
+
+/* Grants: take ends one and returns how many calls have passed; give grants anew. */
+static inline int64_t cpl_pass_take(struct cpl_pass *pass)
+{
+    int64_t n = pass->granted - pass->remaining;
+    pass->granted = pass->remaining = 0;
+    return n;
+}
+
+static inline void cpl_pass_give(struct cpl_pass *pass, int64_t n)
+{
+    pass->granted = pass->remaining = n > 0 ? n : 0;
+}
+
+#define CPL_PASS_MOST (1 << 20)
+
+/* The grant under which a collective on comm may pass; NULL: it may not. The caller counts it down
+ * when the call has come to something. Local. */
+static inline struct cpl_pass *cpl_pass_of(MPI_Comm comm)
+{
+    struct cpl_comm_state *state = cpl_pass_state(comm);
+    return state && state->meeting.pass.remaining > 0 ? &state->meeting.pass : NULL;
+}
+
+/* Whether a collective on comm passes; counts it. Local. */
+static inline bool cpl_pass_collective(MPI_Comm comm)
+{
+    struct cpl_pass *pass = cpl_pass_of(comm);
+    if (pass)
+        pass->remaining--;
+    return pass;
+}
+
+/* The same of one that is a neighborhood collective: there is a topology, in which all ranks have
+ * neighbours. Others may skip the call, and it is made elsewhere (state/graph.h). Local. */
+static inline bool cpl_pass_neighborhood(MPI_Comm comm)
+{
+    struct cpl_comm_state *state = cpl_pass_state(comm);
+    bool all_come = state && (state->watched || (state->has_topology && state->size == 1));
+    if (!all_come || state->meeting.pass.remaining == 0)
+        return false;
+    state->meeting.pass.remaining--;
+    return true;
+}
 
 #endif
