@@ -45,10 +45,11 @@ static void print_order(const json_t *order)
         printf(" with tag %lld", (long long)cpl_report_integer(before, "tag"));
     if (json_object_get(before, "pattern"))
         printf(" of pattern %s", cpl_report_text(before, "pattern"));
-    printf(", messages leave first to ranks that send most then; "
-           "both done after %lld sends instead of %lld",
-           (long long)cpl_report_integer(units, "ordered"),
-           (long long)cpl_report_integer(units, "given"));
+    printf(", messages leave first to ranks that send most then");
+    if (units) /* reports before schema 5 */
+        printf("; both done after %lld sends instead of %lld",
+               (long long)cpl_report_integer(units, "ordered"),
+               (long long)cpl_report_integer(units, "given"));
     if (cpl_report_integer(order, "calls_ordered") > 0)
         printf("; so in %lld calls that MPI would have carried",
                (long long)cpl_report_integer(order, "calls_ordered"));

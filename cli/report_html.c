@@ -265,7 +265,10 @@ static void show_order(FILE *out, const json_t *order, const json_t *patterns)
         fprintf(out, "<a href=\"#e%zu\">%zu. ", number, number);
     cpl_html_text(out, name);
     fputs(number > 0 ? "</a>" : "", out);
-    fputs(": messages leave first to the ranks that send most then.</p>\n<table>\n", out);
+    fputs(": messages leave first to the ranks that send most then.</p>\n", out);
+    if (!units) /* reports before schema 5 have more */
+        return;
+    fputs("<table>\n", out);
     fact(out, "sends until the last rank has done both, in the original order", "%.0f",
          cpl_report_number(units, "given"));
     fact(out, "ordered", "%.0f", cpl_report_number(units, "ordered"));

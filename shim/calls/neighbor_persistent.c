@@ -3,11 +3,11 @@
  * Making the request is collective and may wait (MPI 4.0, 6.13), so it is planned at once, as an
  * exchange of its own with tags of its own: the requests of a communicator may be started in any
  * order, by each rank in its own. It is carried even where that gains nothing: MPICH's own requests
- * (4.0.2) fail in MPI_Testall, and its alltoallw damages memory. */
+ * (4.0.2) fail in MPI_Testall, and its alltoallw damages memory where a rank's in- and out-degree
+ * differ. */
 #include "shim/carry/requests.h"
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
-#include "shim/meet/exclusive.h"
 #include "shim/state/context.h"
 #include "shim/wait/progress.h"
 
@@ -122,8 +122,7 @@ static struct cpl_neighbor_op *new_request(const struct cpl_neighbor_call *call,
 {
     bool refused;
     MPI_Request handle = MPI_REQUEST_NULL;
-    struct cpl_neighbor_op *op =
-        cpl_neighbor_op_make(call, state, x, x->plans.candidate[0].way, &refused);
+    struct cpl_neighbor_op *op = cpl_neighbor_op_make(call, state, x, &refused);
     bool made = op && PMPI_Recv_init(NULL, 0, MPI_BYTE, state->rank, 0, state->private_comm,
                                      &handle) == MPI_SUCCESS;
     struct collective *added = made ? add(handle, &carried) : NULL;
@@ -151,10 +150,7 @@ static struct cpl_neighbor_op *new_request(const struct cpl_neighbor_call *call,
 static bool plan_alone(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange **x, MPI_Request *request)
 {
-    if (call->kind >= CPL_ALLTOALLV)
-        cpl_alltoall_plan(call, state, *x);
-    else
-        cpl_neighbor_plan(call, state, *x);
+    cpl_neighbor_plan(call, state, *x);
     if ((*x)->phase != CPL_PHASE_PLANNED)
         return false;
     if (cpl_agree_service(state->private_comm) && new_request(call, state, *x, request))

@@ -1,7 +1,7 @@
 /* Giving communicators back (reclaim.h). */
 #include "shim/calls/reclaim.h"
 
-#include "shim/exchange/exchange.h"
+#include "shim/exchange/neighbor.h"
 #include "shim/meet/agree.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/state/comm_state.h"

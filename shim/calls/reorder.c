@@ -50,8 +50,7 @@ static bool may_map(MPI_Comm comm, int *rank, int *size)
         return false;
     PMPI_Comm_rank(comm, rank);
     PMPI_Comm_size(comm, size);
-    return *size > 2 && *size <= CPL_PLACE_RANKS &&
-           (!cpl_context.met_others || cpl_collective_of_this_world(comm));
+    return *size > 2 && *size <= CPL_PLACE_RANKS && cpl_collective_of_this_world(comm);
 }
 
 static struct edges make_edges(int64_t n)

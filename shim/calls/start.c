@@ -4,7 +4,6 @@
 #include "shim/carry/line.h"
 #include "shim/exchange/allgather.h"
 #include "shim/exchange/neighbor.h"
-#include "shim/exchange/way.h"
 #include "shim/state/device.h"
 #include "shim/state/graph.h"
 #include "shim/state/hooks.h"
@@ -17,9 +16,9 @@
 #include "shim/calls/reclaim.h"
 #include "shim/carry/messages.h"
 #include "shim/carry/requests.h"
+#include "shim/meet/agree.h"
 #include "shim/meet/appointment.h"
 #include "shim/meet/meeting.h"
-#include "shim/meet/node_memory.h"
 #include "shim/plan/plan_root.h"
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/pt2pt/pt2pt_parts.h"
@@ -56,7 +55,6 @@ static void warn_setting(void *context, const char *text)
 static void read_settings(void)
 {
     cpl_settings_read(&cpl_context.settings, environ, warn_setting, NULL);
-    cpl_ways_start();
     cpl_report_start();
 }
 

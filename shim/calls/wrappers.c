@@ -14,7 +14,6 @@
 #include "shim/meet/agree.h"
 #include "shim/meet/appointment.h"
 #include "shim/meet/meeting.h"
-#include "shim/meet/pass.h"
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/pt2pt/pt2pt_parts.h"
 #include "shim/state/comm_state.h"
@@ -22,6 +21,7 @@
 #include "shim/state/graph.h"
 #include "shim/wait/away.h"
 #include "shim/wait/collective.h"
+#include "shim/wait/progress.h"
 
 #include <mpi.h>
 #include <stdint.h>

@@ -58,7 +58,7 @@
         if (!cpl_context.active)                                                                   \
             return cpl_real_##prefix##_##name(CPL_GIVES(n));                                       \
         CPL_COLLECTIVE;                                                                            \
-        cpl_away_alone();                                                                          \
+        cpl_progress_before_wait();                                                                \
         CPL_OUTSIDE;                                                                               \
         return cpl_real_##prefix##_##name(CPL_GIVES(n));                                           \
     }

@@ -52,7 +52,7 @@ EXPORT int MPI_Win_wait(MPI_Win win)
     CPL_COLLECTIVE;
     cpl_appointment_note_other();
     if (cpl_context.active)
-        cpl_away_alone();
+        cpl_progress_before_wait();
     int result = wait_for(win);
     cpl_context.n_epochs -= result == MPI_SUCCESS;
     return result;
@@ -66,7 +66,7 @@ EXPORT int MPI_Win_wait(MPI_Win win)
         CPL_COLLECTIVE;                                                                            \
         cpl_appointment_note_other();                                                              \
         if (cpl_context.active) {                                                                  \
-            cpl_away_alone();                                                                      \
+            cpl_progress_before_wait();                                                            \
             before;                                                                                \
         }                                                                                          \
         int result;                                                                                \

@@ -9,7 +9,6 @@
 #include "shim/base/log.h"
 #include "shim/base/shared_memory.h"
 #include "shim/meet/agree.h"
-#include "shim/meet/node_memory.h"
 #include "shim/state/context.h"
 #include "shim/wait/collective.h"
 

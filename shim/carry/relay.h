@@ -16,7 +16,6 @@
 
 #include "planner/arena.h"
 #include "planner/rank_plan.h"
-#include "shim/meet/send_order.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,16 +40,6 @@ struct cpl_relay {
  * log tells (free it then, too). */
 bool cpl_relay_init(struct cpl_relay *relay, int32_t *words, int32_t n_words);
 void cpl_relay_free(struct cpl_relay *relay);
-
-/* Orders the sends that wait for nothing (send_order.h), where that is better. `next`: how much
- * this rank sends in the following exchange. Collective, the same result on all ranks. */
-static inline bool cpl_relay_order(struct cpl_relay *relay, const struct cpl_comm_state *state,
-                                   int32_t next, struct cpl_order_units *units)
-{
-    const struct cpl_rank_plan *slice = &relay->slice;
-    return cpl_send_order_find(state, next + slice->n_out - relay->n_first, relay->own,
-                               relay->n_first, slice->out_to, units);
-}
 
 /* Begins an exchange: writes to missing how many sources each of the n_out out-edges misses. */
 static inline void cpl_relay_begin(const struct cpl_relay *relay, int32_t *missing)

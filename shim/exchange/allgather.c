@@ -2,7 +2,6 @@
 #include "shim/exchange/allgather.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/decision.h"
-#include "shim/meet/exclusive.h"
 #include "shim/state/hooks.h"
 
 #include "planner/place.h"

@@ -1,11 +1,8 @@
 /* MPI_Allgather and MPI_Allgatherv, carried as a ring or recursive doubling over ranks that are
- * placed for the machine (planner/place/allgather.h), with the result in the program's order.
- *
- * All ranks know how much data there is in all, so they decide alike without messages: calls with
- * little data are MPI's. When larger calls have taken some milliseconds by a rough count, the ranks
- * agree once: one rank places all ranks and models the time of each way for each class of sizes.
- * The calls of a class are an exchange (exchange.h), whose candidates are the ways that promise
- * enough; in mode auto they are tried against MPI.
+ * placed for the machine (planner/place/allgather.h; doc/architecture.md, Allgathers), with the
+ * result in the program's order. Calls with little data are MPI's. The calls of a class of sizes
+ * are an exchange (neighbor.h), whose candidates are the ways that promise enough; in mode auto
+ * they are tried against MPI.
  *
  * Cost of a call that is not carried: a few comparisons; MPI_Allgatherv adds up its counts. Thread
  * rule: one thread. */

@@ -1,9 +1,7 @@
 /* What is kept of a communicator's exchanges, made when it is needed; their end and record
- * (exchange.h). */
-#include "shim/exchange/exchange.h"
-
+ * (neighbor.h). */
 #include "shim/exchange/neighbor_internal.h"
-#include "shim/meet/pass.h"
+#include "shim/meet/meeting.h"
 #include "shim/report/report.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
@@ -52,8 +50,6 @@ void cpl_exchange_release(struct cpl_exchange *x)
 {
     x->plans.forwarded = forwarded(x);
     end_candidates(&x->plans);
-    free(x->order.message);
-    x->order.message = NULL;
     free(x->ends.out_straight);
     free(x->ends.in_straight);
     free(x->ends.payload);
@@ -201,11 +197,8 @@ void cpl_exchange_record(const struct cpl_exchange *x, MPI_Comm comm, int rank, 
     r.direct_seconds = all.most.direct * (double)(r.calls - r.calls_planned);
     r.planned_seconds = all.most.planned * (double)r.calls_planned;
     tell_choice(x, &r);
-    if (x->order.units.given > 0)
-        r.order = (struct cpl_record_order){.next_kind = x->order.next_kind,
-                                            .next_pattern = x->order.next_pattern,
-                                            .units = x->order.units,
-                                            .calls = x->order.n_calls};
+    if (x->order.ordered)
+        r.order = (struct cpl_record_order){true, x->order.next_kind, x->order.next_pattern};
     tell_times(x->plans.timeline, &all, &r.times);
     cpl_report_add(&r);
 }

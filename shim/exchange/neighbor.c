@@ -1,12 +1,19 @@
-/* Deciding what becomes of a neighborhood collective (neighbor.h); ways carry the planned ones
- * (way.h). */
+/* The life of blocking calls (neighbor.h; doc/architecture.md, Life of an exchange): learned,
+ * planned, tried, carried, reviewed; ways carry the planned ones (way.h).
+ *
+ * At the 4th, 8th, 16th, ... call of MPI_Alltoallv or MPI_Alltoallw the ranks add up how many
+ * messages there are and how many go where none went the call before. When most go where one went,
+ * the exchange is planned. Dense patterns, in which more than half of all pairs of ranks have
+ * messages, are planned when most messages are small enough to travel with others, and there are
+ * not too many of them. A plan is right for all later messages, too; whether it still fits is only
+ * a matter of speed. */
 #include "shim/exchange/neighbor.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/meeting.h"
 #include "shim/wait/progress.h"
 
 #include "shim/base/log.h"
-#include "shim/exchange/carrying.h"
+#include "shim/exchange/neighbor_internal.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"
 #include "shim/wait/assembly.h"
@@ -14,36 +21,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Whether the exchange has been seen often enough; the same answer on all ranks. MPICH's alltoallw
- * (4.0.2) is wrong and damages memory on ranks whose in- and out-degree differ: where there are
- * such ranks it is never called. */
-static bool must_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                      struct cpl_exchange *x)
-{
-    if (call->kind == CPL_NEIGHBOR_ALLTOALLW && x->calls == 1 &&
-        cpl_context.settings.mode != CPL_MODE_PROFILE && cpl_agree_own(state) != MPI_COMM_NULL)
-        x->mpi_distrusted =
-            !cpl_agree_all(state->private_comm, state->adjacency.in.n == state->adjacency.out.n);
-    int64_t first = x->mpi_distrusted
-                        ? 1
-                        : cpl_meeting_first(state, cpl_settings_learn(&cpl_context.settings) + 1);
-    if (!cpl_date_has_come(&x->learned.date, first, x->calls))
-        return false;
-    cpl_date_keep(&x->learned.date, x->calls, CPL_NEVER);
-    return true;
-}
-
-/* Plans, unless it is early: then the ranks try again at a later call. */
-static void plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                 struct cpl_exchange *x)
-{
-    bool first = x->phase == CPL_PHASE_LEARNING;
-    bool early = cpl_neighbor_is_early(call, state, x, state->adjacency.out.n_messages);
-    if (!early)
-        cpl_neighbor_plan(call, state, x);
-    x->learned.left = first && early ? CPL_LEFT_SHORT : CPL_LEFT_NOT;
-}
 
 /* Logs the result of a trial that has ended. */
 static void log_choice(const struct cpl_comm_state *state, const struct cpl_exchange *x,
@@ -114,9 +91,8 @@ static void meet(MPI_Comm comm, const struct cpl_exchange *x)
         cpl_collective_Barrier(comm);
 }
 
-/* Whether a candidate carries the current blocking call, or (with `carries` NULL) its messages are
- * sent in an order of the shim's. While a trial is running all ranks come together first: otherwise
- * it would time a late rank, not the exchange. Collective. */
+/* Whether a candidate carries the current blocking call. While a trial is running all ranks come
+ * together first: otherwise it would time a late rank, not the exchange. Collective. */
 static bool take_turn(const struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     bool planned = x->phase == CPL_PHASE_PLANNED;
@@ -124,7 +100,7 @@ static bool take_turn(const struct cpl_comm_state *state, struct cpl_exchange *x
     if (planned && cpl_trial_begins_turn(&x->plans.trial))
         meet(state->private_comm, x);
     x->plans.carries = candidate > 0 ? &x->plans.candidate[candidate - 1] : NULL;
-    return candidate > 0 || x->order.message;
+    return candidate > 0;
 }
 
 /* Calls in a row that pass, so that some are timed: for a report, or while learning. */
@@ -178,11 +154,8 @@ static int run(const struct cpl_neighbor_call *call, struct cpl_comm_state *stat
                struct cpl_exchange *x)
 {
     const struct cpl_candidate *carries = x->plans.carries;
-    struct cpl_carrying c = {.state = state,
-                             .x = x,
-                             .way = carries ? carries->way : &cpl_way_straight,
-                             .made = carries ? carries->made : NULL,
-                             .data = &x->data};
+    struct cpl_carrying c = {
+        .state = state, .x = x, .way = carries->way, .made = carries->made, .data = &x->data};
     x->data.n_requests = 0;
     c.way->start(&c);
     c.way->wait(&c);
@@ -211,11 +184,9 @@ static int carry_now(const struct cpl_neighbor_call *call, struct cpl_comm_state
 {
     int result = run(call, state, x);
     double seconds = PMPI_Wtime() - start;
-    x->calls_planned += x->plans.carries != NULL;
-    x->order.n_calls += !x->plans.carries;
-    note_time(x, seconds, x->plans.carries != NULL);
-    if (x->phase == CPL_PHASE_PLANNED)
-        note_call(state, x, seconds);
+    x->calls_planned++;
+    note_time(x, seconds, true);
+    note_call(state, x, seconds);
     return result;
 }
 
@@ -238,13 +209,111 @@ bool cpl_neighbor_carry_entered(struct cpl_neighbor_call *call, struct cpl_comm_
     return false;
 }
 
-/* Plans a neighborhood collective when it is time. */
+#define FIRST_ALLTOALL 4 /* the call at which the ranks first agree */
+#define MOST_VAIN      6 /* agreements or plans that came to nothing: then MPI has it for good */
+
+/* Notes where this call of an alltoall sends to. */
+static void note_pattern(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                         struct cpl_learned *learned)
+{
+    if (!learned->sent)
+        learned->sent = calloc((size_t)state->size, 1);
+    for (int r = 0; learned->sent && r < state->size; r++)
+        learned->sent[r] = cpl_neighbor_rank_bytes(&call->send, r) > 0;
+}
+
+/* Counts the messages of an alltoall, those as new that go where none went before; sent: NULL, all
+ * went there. */
+static void count_messages(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                           const unsigned char *sent, int64_t *sums)
+{
+    sums[CPL_SUM_UNABLE] += cpl_neighbor_is_far(call);
+    for (int r = 0; r < state->size; r++) {
+        int64_t bytes = cpl_neighbor_rank_bytes(&call->send, r);
+        bool counts = bytes > 0 && r != state->rank;
+        sums[CPL_SUM_MESSAGES] += counts;
+        sums[CPL_SUM_SMALL] += counts && bytes <= cpl_context.settings.size_limit;
+        sums[CPL_SUM_NEW] += counts && sent && !sent[r];
+        sums[CPL_SUM_UNABLE] += bytes < 0;
+    }
+}
+
+/* The ranks agree once more, or not any more. */
+static void go_on_learning(struct cpl_exchange *x)
+{
+    x->phase = ++x->learned.n_vain < MOST_VAIN ? CPL_PHASE_LEARNING : CPL_PHASE_DIRECT;
+}
+
+/* The ranks have come to settle something: plan, unless there is nothing to plan or it is early.
+ * Collective. */
+static void settle(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                   struct cpl_exchange *x)
+{
+    struct cpl_learned *learned = &x->learned;
+    bool first = x->phase == CPL_PHASE_LEARNING;
+    int64_t sums[CPL_N_SUMS] = {[CPL_SUM_UNABLE] = first && !learned->sent};
+    learned->left = CPL_LEFT_NOT;
+    if (x->kind < CPL_ALLTOALLV)
+        sums[CPL_SUM_MESSAGES] = state->adjacency.out.n_messages;
+    else
+        count_messages(call, state, first ? learned->sent : NULL, sums);
+    if (x->kind >= CPL_ALLTOALLV && first) {
+        learned->left = cpl_alltoall_why_not(state, sums);
+        if (learned->left == CPL_LEFT_EMPTY) /* says nothing of later calls */
+            return;
+        if (learned->left != CPL_LEFT_NOT) {
+            go_on_learning(x);
+            return;
+        }
+    }
+    if (!cpl_neighbor_is_early(call, state, x, (int)sums[CPL_SUM_MESSAGES]))
+        cpl_neighbor_plan(call, state, x);
+    else if (first)
+        learned->left = CPL_LEFT_SHORT;
+}
+
+/* Whether the plan of an alltoall still fits; when more than a quarter of the messages are not in
+ * it, the exchange is learned anew. Collective. */
+static bool fits(const struct cpl_comm_state *state, struct cpl_exchange *x)
+{
+    struct cpl_learned *learned = &x->learned;
+    int64_t mine[2] = {learned->n_extra, learned->n_messages}, all[2] = {0, 0};
+    cpl_collective_Allreduce(mine, all, 2, MPI_INT64_T, MPI_SUM, state->private_comm);
+    learned->n_extra = learned->n_messages = 0;
+    if (4 * all[0] <= all[1])
+        return true;
+    cpl_exchange_release(x);
+    x->plans.search.again = false; /* other messages are another search */
+    learned->left = CPL_LEFT_ELSEWHERE;
+    go_on_learning(x);
+    cpl_date_hasten(&learned->date, x->calls, 2);
+    return false;
+}
+
+/* Plans an exchange, or reviews its plan, when it is time. That needs a private communicator, and
+ * no other thread in a call. Collective. */
 static void look(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                  struct cpl_exchange *x)
 {
-    bool plans_again = cpl_neighbor_plans_again(x) && !x->plans.trial.running;
-    if ((x->phase == CPL_PHASE_LEARNING || plans_again) && must_plan(call, state, x))
-        cpl_neighbor_settle(call, state, x, plan);
+    const bool alltoall = x->kind >= CPL_ALLTOALLV, learns = x->phase == CPL_PHASE_LEARNING;
+    const bool plans_again = cpl_neighbor_plans_again(x) && !x->plans.trial.running;
+    const int64_t first = alltoall ? FIRST_ALLTOALL : cpl_settings_learn(&cpl_context.settings) + 1;
+    if (!learns && !plans_again &&
+        (!alltoall || x->phase != CPL_PHASE_PLANNED || cpl_exchange_is_served(x)))
+        return;
+    if (alltoall && learns && x->calls == x->learned.date.next - 1)
+        note_pattern(call, state, &x->learned);
+    if (!cpl_date_has_come(&x->learned.date, cpl_meeting_first(state, first), x->calls))
+        return;
+    cpl_date_keep(&x->learned.date, x->calls, CPL_NEVER);
+    if ((alltoall && !learns && !fits(state, x)) || (!learns && !plans_again) ||
+        cpl_agree_own(state) == MPI_COMM_NULL)
+        return;
+    x->learned.left = learns ? CPL_LEFT_THREADS : CPL_LEFT_NOT;
+    if (!cpl_exclusive_take(state->private_comm))
+        return;
+    settle(call, state, x);
+    cpl_exclusive_leave();
 }
 
 bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
@@ -254,7 +323,7 @@ bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
         return false;
     struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
     cpl_neighbor_enter(x);
-    (call->kind < CPL_ALLTOALLV ? look : cpl_alltoall_look)(call, state, x);
+    look(call, state, x);
     return cpl_neighbor_carry_entered(call, state, x, NULL, result);
 }
 

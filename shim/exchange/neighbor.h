@@ -1,16 +1,202 @@
-/* Neighborhood collectives (MPI 4.0, chapter 8.6): all forms are reduced to one description, and
- * the executor carries them once they are planned. */
+/* Exchanges: the neighborhood collectives of one kind on one communicator (MPI 4.0, chapter 8.6),
+ * or alltoalls, or allgathers of about one size, from the first call to the end of the
+ * communicator. One learns, is planned, and is then carried by its plan or left to MPI for good. A
+ * persistent request is an exchange of its own. All forms of calls are reduced to one description.
+ */
 #ifndef CARPOOL_NEIGHBOR_H
 #define CARPOOL_NEIGHBOR_H
 
-#include "shim/exchange/exchange.h"
-#include "shim/meet/date.h"
+#include "shim/base/names.h"
+#include "shim/base/samples.h"
+#include "shim/carry/executor.h"
+#include "shim/exchange/way.h"
+#include "shim/meet/meeting.h"
 #include "shim/meet/pace.h"
-#include "shim/meet/pass.h"
+#include "shim/meet/trial.h"
+#include "shim/plan/plan_agree.h"
+#include "shim/report/report.h"
+#include "shim/state/adjacency.h"
 #include "shim/state/comm_state.h"
+#include "shim/state/datatype.h"
 
 #include <mpi.h>
 #include <stdbool.h>
+#include <stdint.h>
+
+struct cpl_neighbor_notes;
+struct cpl_neighbor_op;
+
+enum cpl_exchange_phase {
+    CPL_PHASE_LEARNING, /* calls go through MPI until there have been enough */
+    CPL_PHASE_DIRECT,   /* it was decided that MPI carries the exchange */
+    CPL_PHASE_PLANNED   /* there are plans; the trial says what carries the next call */
+};
+
+/* A message to or from a rank that is not among the neighbours. */
+struct cpl_extra {
+    int rank;
+    bool sent;
+    struct cpl_span span;
+};
+
+/* Data that is received in place: into a room, from which it is unpacked when the call is complete,
+ * since until then what is sent is in its place. */
+struct cpl_in_place {
+    struct cpl_span to;
+    int64_t at; /* in the room */
+};
+
+/* Where the data of one call is, and which messages go straight. */
+struct cpl_neighbor_data {
+    bool same_payload;         /* all out-messages carry the same payload (allgather) */
+    struct cpl_span *out_span; /* data for each out-neighbour */
+    struct cpl_span *in_span;  /* place for the data of each in-neighbour */
+    int64_t *out_bytes;        /* per out-message: bytes of its payload, or CPL_STRAIGHT */
+    struct cpl_extra *extra;   /* messages outside the plan */
+    int n_extra;
+    struct cpl_in_place *in_place; /* what is received into the room */
+    int n_in_place;
+    unsigned char *room;
+    int64_t n_room;        /* its bytes */
+    MPI_Request *requests; /* requests of messages that go straight */
+    MPI_Status *statuses;  /* statuses of those requests */
+    int n_requests;
+};
+
+/* What a rank learns of blocking calls, mostly of MPI_Alltoallv and MPI_Alltoallw (neighbor.c). */
+struct cpl_learned {
+    struct cpl_adjacency own; /* who sends to whom, as planned */
+    int n_extra_most;         /* messages outside the plan that a call may have */
+    struct cpl_date date;     /* of the calls: the ranks agree, or review that; alike on them */
+    int n_vain;               /* agreements that came to nothing; alike on all ranks */
+    enum cpl_left_alone left; /* why the last agreement came to nothing; alike on all ranks */
+    unsigned char *sent;      /* per rank: whether the previous call sent to it; NULL: not known */
+    int64_t n_extra;          /* messages outside the plan since the last review */
+    int64_t n_messages;       /* all messages since the last review */
+};
+
+/* How the plans of blocking calls were searched for. */
+struct cpl_exchange_search {
+    struct cpl_plan_turn turn;
+    bool again; /* they are to be planned again, by a full search; alike on all ranks */
+    int32_t n;  /* how often they were planned */
+    double ms;  /* that took so long in all, on the rank that planned */
+};
+
+/* The plans of an exchange, and the candidates that may carry its calls. */
+struct cpl_exchange_plans {
+    struct cpl_exchange_search search;
+    int n; /* number of summaries; alike on all ranks */
+    struct cpl_plan_summary summary[CPL_MAX_PLANS];
+    int n_candidates; /* alike on all ranks; more than 0 in phase PLANNED, else 0 */
+    struct cpl_candidate candidate[CPL_MOST_CANDIDATES];
+    int64_t forwarded;                   /* bytes that this rank forwarded by plans of before */
+    const struct cpl_candidate *carries; /* candidate that carries the current call; NULL: MPI */
+    struct cpl_trial trial;              /* trial of MPI and the candidates, in phase PLANNED */
+    struct cpl_timeline *timeline; /* this rank's blocking calls; NULL: none was timed, or there is
+                                      to be no report */
+};
+
+/* How this rank's neighbours take part. Set when the exchange is planned. */
+struct cpl_exchange_ends {
+    bool *out_straight; /* per out-message: whether it is always sent straight and not part of the
+                           plan */
+    bool *in_straight;  /* per in-message: the same */
+    int *payload;       /* number of the out-message that is payload k of the plan */
+    int *in_part;   /* the in-neighbours of each in-message, in the sender's order of its parallel
+                       edges */
+    int *self_from; /* for each in-neighbour that is the rank itself: the out-neighbour that its
+                       data comes from */
+};
+
+/* The order in which its messages leave (neighbor_order.c). */
+struct cpl_order {
+    /* The exchange that came next, on this rank: */
+    int32_t next_sends; /* messages that this rank sent in it; 0: none, or not known */
+    int32_t next_kind;
+    uint64_t next_pattern; /* fingerprint; 0: not known */
+    /* Alike on all ranks: */
+    bool ordered; /* they leave in the order that this one asks for */
+};
+
+/* The life of nonblocking calls (neighbor_serve.c); alike on all ranks. */
+enum cpl_started_phase {
+    CPL_STARTED_OPEN,      /* MPI has them; it has not been decided whether they are carried */
+    CPL_STARTED_BY_MPI,    /* it has: they are not */
+    CPL_STARTED_WAITING,   /* they are when all ranks poll (pt2pt_parts.h) */
+    CPL_STARTED_SERVED,    /* they are carried */
+    CPL_STARTED_DOUBTED,   /* they still are, and will be given back to MPI */
+    CPL_STARTED_GIVEN_BACK /* MPI has them again */
+};
+
+/* Nonblocking calls (neighbor.h). */
+struct cpl_exchange_started {
+    enum cpl_started_phase phase;
+    int64_t n;                        /* calls started; alike on all ranks */
+    int64_t n_planned;                /* calls that were carried */
+    struct cpl_neighbor_notes *notes; /* the first call's messages, kept until it is decided */
+    struct cpl_neighbor_op
+        *pending; /* operations that are started and not complete, in order; the first one runs */
+    struct cpl_neighbor_op *spare;
+};
+
+struct cpl_exchange {
+    struct cpl_pass pass;
+    enum cpl_neighbor_kind kind;
+    enum cpl_exchange_phase phase;
+    bool mpi_distrusted; /* MPI would carry the exchange wrongly, so it is never left to MPI; alike
+                            on all ranks */
+    int64_t calls;       /* alike on all ranks */
+    int64_t calls_planned;
+    int64_t data_most; /* allgathers: the most bytes of all ranks together in a call; else 0 */
+    int first_tag;     /* first tag on the private communicator: tags of the executor, then one for
+                          straight messages */
+    const struct cpl_adjacency *adjacency; /* the communicator's adjacency, or that of `learned` */
+    struct cpl_learned learned;            /* for MPI_Alltoallv and MPI_Alltoallw only */
+    struct cpl_samples direct;             /* durations of this rank's calls that MPI carried */
+    struct cpl_samples planned;            /* durations of this rank's calls that plans carried */
+    struct cpl_exchange_plans plans;
+    struct cpl_order order; /* order in which its messages are sent */
+    struct cpl_exchange_ends ends;
+    struct cpl_neighbor_data data; /* data of the current blocking call */
+    struct cpl_exchange_started nonblocking;
+    struct cpl_exchange *next_pending; /* list from cpl_context.busy.first_pending */
+};
+
+/* Whether nonblocking calls are carried. Alike on all ranks. */
+static inline bool cpl_exchange_is_served(const struct cpl_exchange *x)
+{
+    return x->nonblocking.phase == CPL_STARTED_SERVED ||
+           x->nonblocking.phase == CPL_STARTED_DOUBTED;
+}
+
+/* The communicator's exchange of a kind. Makes those of all kinds when there are none yet, in phase
+ * LEARNING; waits for memory. Local. */
+void cpl_exchange_make(struct cpl_comm_state *state);
+static inline struct cpl_exchange *cpl_exchange_of(struct cpl_comm_state *state,
+                                                   enum cpl_neighbor_kind kind)
+{
+    if (!state->exchanges)
+        cpl_exchange_make(state);
+    return &state->exchanges[kind];
+}
+
+/* Brings the counters of an exchange up to date, and ends its grant (meet/meeting.h). Local. */
+void cpl_pass_settle(struct cpl_exchange *exchange);
+
+/* Frees the memory that an exchange holds for carrying calls; nothing may be pending. Local. */
+void cpl_exchange_release(struct cpl_exchange *exchange);
+
+/* Adds a record to the report, if one is wanted and this is the first rank: of the figures of all
+ * ranks of comm, where this is collective, or (MPI_COMM_NULL) of this rank's. */
+void cpl_exchange_record(const struct cpl_exchange *exchange, MPI_Comm comm, int rank, int n_ranks);
+
+/* At the end of the communicator: waits for pending calls, frees the exchange's memory and, if a
+ * report is wanted, adds a record. Collective over the communicator when the exchange was
+ * planned. */
+void cpl_exchange_end(struct cpl_exchange *exchange, struct cpl_comm_state *state);
+
+/* ---- calls */
 
 /* One side of a call: where the data of each neighbour is. Unused members are zero. */
 struct cpl_neighbor_side {
@@ -43,14 +229,14 @@ struct cpl_neighbor_call {
 /* Carries the call if it is planned. Returns true when the call is done, with MPI's result in
  * *result; false when it is to be made through PMPI, and cpl_neighbor_passed to be called after it.
  * Plans the exchange when it has been seen often enough; MPI_Alltoallv and MPI_Alltoallw are
- * planned when ranks send mostly to the same ones (alltoall.c). Collective over the communicator,
+ * planned when ranks send mostly to the same ones. Collective over the communicator,
  * as the call is. */
 bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result);
 
 /* Call it after PMPI made a call that was not carried. */
 void cpl_neighbor_passed(struct cpl_neighbor_call *call);
 
-/* Whether a call passes without a look (meet/pass.h), so that it is MPI's: MPI carries the
+/* Whether a call passes without a look (meet/meeting.h), so that it is MPI's: MPI carries the
  * exchange, and for some calls nothing is to be decided, measured or noted. Local. */
 static inline bool cpl_pass_exchange(const struct cpl_neighbor_call *call)
 {

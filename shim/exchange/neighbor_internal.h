@@ -45,23 +45,17 @@ int cpl_neighbor_unpack_aside(const struct cpl_neighbor_data *data);
 int64_t cpl_neighbor_payload_bytes(const struct cpl_neighbor_data *data,
                                    const struct cpl_adjacency *adjacency, int m);
 
-/* Makes room for sending the program's messages, and finds out how their parallel edges match.
- * Collective; the same result on all ranks. */
-bool cpl_neighbor_match(const struct cpl_comm_state *state, struct cpl_exchange *x);
-
-/* For MPI_Alltoallv and MPI_Alltoallw (alltoall.c). The state of a call's communicator; NULL: the
- * call is MPI's. A call in place then has for a send side what it receives. Local. */
-struct cpl_comm_state *cpl_alltoall_describe(struct cpl_neighbor_call *call);
-
-/* The same for calls of any kind. Local. */
+/* The state of a call's communicator; NULL: the call is MPI's. An alltoall in place then has for a
+ * send side what it receives. Local. */
 struct cpl_comm_state *cpl_neighbor_describe(struct cpl_neighbor_call *call);
 
 /* What a rank notes of a call until its exchange is planned: of a nonblocking one until it is
  * decided whether such calls are carried (neighbor_serve.c). */
 struct cpl_neighbor_notes {
     bool usable;
-    bool *straight; /* per out-message: too large for combined messages */
-    int *payload;   /* numbers of the other messages */
+    bool *straight; /* per out-message: too large for combined messages; the exchange's, once it is
+                       planned, like the next */
+    int *payload;   /* numbers of the other messages; and room for all that has numbers */
     int *dst;       /* their destinations */
     int64_t *bytes; /* their sizes */
     int n;          /* how many there are */
@@ -82,23 +76,23 @@ void cpl_neighbor_notes_free(struct cpl_neighbor_notes *notes); /* NULL: there a
 void cpl_neighbor_notes_fill(struct cpl_neighbor_notes *notes, const struct cpl_neighbor_call *call,
                              const struct cpl_comm_state *state, const struct cpl_exchange *x);
 
+/* What is added up over the ranks before an alltoall is planned: messages, those that can share,
+ * those that go where none went the call before, ranks that cannot. */
+enum { CPL_SUM_MESSAGES, CPL_SUM_SMALL, CPL_SUM_NEW, CPL_SUM_UNABLE, CPL_N_SUMS };
+
+/* Why an alltoall is not planned, by this rank's part of these. Collective over the private
+ * communicator; alike on all ranks. */
+enum cpl_left_alone cpl_alltoall_why_not(const struct cpl_comm_state *state, const int64_t *mine);
+
 /* Plans the noted messages, when the tokens are here; of an alltoall if they promise anything.
  * Collective over the private communicator; the same result on all ranks. */
 bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x,
                              struct cpl_neighbor_notes *notes);
-bool cpl_alltoall_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x,
-                             struct cpl_neighbor_notes *notes);
 
 /* Plans an exchange on all ranks, for the messages of this call, and gives up the plans that it
- * has: its phase is PLANNED or DIRECT afterwards, or LEARNING if it is to be planned again. Of an
- * alltoall the second one asks first whether they promise anything. Collective. */
+ * has: its phase is PLANNED or DIRECT afterwards, or LEARNING if it is to be planned again.
+ * Collective. */
 void cpl_neighbor_plan(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                       struct cpl_exchange *x);
-void cpl_alltoall_plan(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                       struct cpl_exchange *x);
-
-/* Plans the exchange of a blocking alltoall, or reviews its plan, when it is time. Collective. */
-void cpl_alltoall_look(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange *x);
 
 /* Begins a blocking call: counts it, and waits for earlier nonblocking calls. Local. */
@@ -113,18 +107,11 @@ bool cpl_neighbor_carry_entered(struct cpl_neighbor_call *call, struct cpl_comm_
                                 struct cpl_exchange *x, cpl_neighbor_resolver *resolve,
                                 int *result);
 
-/* Whether it is too early to plan (cpl_plan_is_early); the exchange notes when the ranks ask again
- * or, where it is not, how long to search for. n_messages: those of this rank. Collective over the
- * private communicator, the same result on all ranks. */
+/* Whether it is too early to plan a blocking call's exchange (cpl_plan_is_early); the exchange
+ * notes when the ranks ask again or, where it is not, how long to search for. n_messages: those of
+ * this rank. Collective over the private communicator, the same result on all ranks. */
 bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
                            struct cpl_exchange *x, int n_messages);
-
-/* Settles something about an exchange, which is collective over the private communicator, unless
- * there is none, or other threads are in calls. Collective. */
-void cpl_neighbor_settle(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                         struct cpl_exchange *x,
-                         void (*settle)(const struct cpl_neighbor_call *call,
-                                        struct cpl_comm_state *state, struct cpl_exchange *x));
 
 /* Looks for a better order of sends (neighbor_order.c). Call it before each blocking call.
  * Collective over the communicator. */
@@ -170,12 +157,12 @@ struct cpl_neighbor_op {
     bool running;                /* the operation has been started */
 };
 
-/* Makes an operation, not started, for a call that a way is to carry; keeps its datatypes. NULL
- * when memory ran out or, with *refused set, when the call is to be left to MPI, which refuses an
- * argument. Local. */
+/* Makes an operation, not started, for a call that the exchange's first candidate is to carry;
+ * keeps its datatypes. NULL when memory ran out or, with *refused set, when the call is to be left
+ * to MPI, which refuses an argument. Local. */
 struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *call,
                                              struct cpl_comm_state *state, struct cpl_exchange *x,
-                                             const struct cpl_way *way, bool *refused);
+                                             bool *refused);
 
 /* Starts an operation behind those that are pending. Local. */
 void cpl_neighbor_op_start(struct cpl_neighbor_op *op);
@@ -185,5 +172,47 @@ void cpl_neighbor_op_free(struct cpl_neighbor_op *op);
 
 /* Waits, while polling, until nothing of an exchange is pending; frees spare operations. */
 void cpl_neighbor_drain(struct cpl_exchange *x);
+
+/* The pieces of which ways carry a call (way.h): what goes from the program's buffers
+ * to the program's buffers, each message on its own. A way takes those that it does not carry
+ * otherwise.
+ *
+ * Order of calls: a way's `start` calls the pieces, receives before sends; its `progress` and
+ * `wait` may be the ones here, or call them when their own part is done. Errors are kept in
+ * c->result, and nothing stops at one. Receiving and sending one message are two sides of one
+ * thing: what one end does by cpl_carrying_send the other must expect by cpl_carrying_receive.
+ * Thread rule: one thread. */
+
+/* Keeps MPI's result when it is the first error. */
+static inline void cpl_carrying_note(struct cpl_carrying *c, int code)
+{
+    if (c->result == MPI_SUCCESS)
+        c->result = code;
+}
+
+/* Starts to send or receive a message of its own, on the private communicator. Local. */
+void cpl_carrying_move(struct cpl_carrying *c, bool sends, const struct cpl_span *span, int peer,
+                       int tag, MPI_Request *request);
+
+/* Starts to receive in-message m, with all its parts, into the program's buffer. Local. */
+void cpl_carrying_receive(struct cpl_carrying *c, int m);
+
+/* Starts to send out-message m, with all its parts, from the program's buffer. Local. */
+void cpl_carrying_send(struct cpl_carrying *c, int m);
+
+/* Starts the messages that are not among the neighbours', receives first. Local. */
+void cpl_carrying_extras(struct cpl_carrying *c);
+
+/* Copies the messages of the rank to itself. Local. */
+void cpl_carrying_selves(struct cpl_carrying *c);
+
+/* Whether all requests are complete; never waits. Local. */
+bool cpl_carrying_progress(struct cpl_carrying *c);
+
+/* Waits for all requests, or for some; with collectives that poll, it does, too
+ * (wait/collective.h). */
+void cpl_carrying_wait(struct cpl_carrying *c);
+void cpl_carrying_wait_for(struct cpl_carrying *c, int n, MPI_Request *requests,
+                           MPI_Status *statuses);
 
 #endif

@@ -1,37 +1,32 @@
-/* The order in which a blocking neighborhood exchange's messages leave (CARPOOL_ORDER=on): first to
- * the ranks that send most in the exchange that follows.
+/* The order in which the messages of a blocking exchange leave that a plan carries
+ * (CARPOOL_ORDER=on): first to the ranks that send most in the exchange that follows
+ * ([Ucar-order], planner/order.h).
  *
  * Each rank notes how many messages it has sent in the exchange that came next, on whatever
  * communicator. At the 4th, 8th, 16th ... call of an exchange, unless its plans are being tried,
- * the ranks look for a better order (meet/send_order.h). In a plan it is one of the messages that
- * leave at once. Where MPI carries the exchange, the library sends the program's messages itself
- * (way_straight.c). An exchange that follows itself keeps its order. Thread rule: one thread. */
+ * the ranks tell each other, and order the messages that wait for nobody: where a send takes a unit
+ * of time and receiving none, no other order lets the last rank do both exchanges sooner. An
+ * exchange that follows itself keeps its order. Thread rule: one thread. */
 #include "shim/base/log.h"
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
 #include "shim/state/context.h"
+#include "shim/wait/collective.h"
 
 #include <stdlib.h>
 
 #define FIRST_MEETING 4
 
-/* What carries the exchange's calls: 0 for MPI, or one of its candidates. */
-static int32_t present(const struct cpl_exchange *x)
-{
-    return x->phase == CPL_PHASE_PLANNED ? x->plans.trial.chosen : 0;
-}
+struct send {
+    int32_t key, to, edge; /* key: what the receiver sends next */
+};
 
 /* The relay of the plan that carries the exchange; NULL: none does. */
 static struct cpl_relay *find_relay(const struct cpl_exchange *x)
 {
-    struct cpl_executor *executor = cpl_exchange_executor(x, present(x));
+    int32_t chosen = x->phase == CPL_PHASE_PLANNED ? x->plans.trial.chosen : 0;
+    struct cpl_executor *executor = cpl_exchange_executor(x, chosen);
     return executor ? cpl_executor_relay(executor) : NULL;
-}
-
-/* MPI carries it, and it has neighbours. */
-static bool is_mpis(const struct cpl_exchange *x)
-{
-    return x->kind < CPL_ALLTOALLV && present(x) == 0;
 }
 
 /* Messages that a call takes this rank; 0: not known. */
@@ -39,7 +34,9 @@ static int32_t count_sends(const struct cpl_exchange *x)
 {
     const struct cpl_relay *relay = find_relay(x);
     const struct cpl_neighbors *out = &x->adjacency->out;
-    return relay ? relay->slice.n_out : is_mpis(x) ? out->first_part[out->n_messages] : 0;
+    return relay                     ? relay->slice.n_out
+           : x->kind < CPL_ALLTOALLV ? out->first_part[out->n_messages]
+                                     : 0;
 }
 
 static void note_call(struct cpl_exchange *x)
@@ -54,52 +51,54 @@ static void note_call(struct cpl_exchange *x)
     before->order.next_pattern = s->known ? s->pattern_fingerprint : 0;
 }
 
-/* A message of several parts is in the list several times, side by side. */
-static void drop_repeated(int32_t *list, int32_t n)
+/* By descending key of the receiver, then by its rank. */
+static int compare(const void *a, const void *b)
 {
-    int32_t n_kept = 0;
-    for (int32_t k = 0; k < n; k++)
-        if (k == 0 || list[k] != list[k - 1])
-            list[n_kept++] = list[k];
+    const struct send *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key > y->key ? -1 : 1;
+    int by_rank = (x->to > y->to) - (x->to < y->to);
+    return by_rank ? by_rank : (x->edge > y->edge) - (x->edge < y->edge);
 }
 
-/* MPI sends the program's messages in the order of the neighbours. */
-static bool order_mpis(struct cpl_comm_state *state, struct cpl_exchange *x)
+/* Orders the relay's sends that wait for nothing, if some rank sends anything next; receivers need
+ * not know. What a rank forwards in this exchange comes before that. Collective; the same result on
+ * all ranks. */
+static bool order(const struct cpl_comm_state *state, struct cpl_relay *relay, int32_t next)
 {
-    const struct cpl_neighbors *out = &x->adjacency->out;
-    int32_t *list = calloc((size_t)out->n + 1, sizeof *list), n = 0;
-    for (int k = 0; k < out->n && list; k++)
-        if (out->message[k] >= 0)
-            list[n++] = out->message[k];
-    free(x->order.message);
-    x->order.message = NULL;
-    x->order.units = (struct cpl_order_units){0, 0};
-    if (!cpl_send_order_find(state, x->order.next_sends, list, n, out->rank, &x->order.units) ||
-        !(x->ends.out_straight /* how edges match is known; alike on all ranks */ ||
-          cpl_neighbor_match(state, x))) {
-        free(list);
-        return false;
+    const int32_t n = relay->n_first, mine[2] = {next, relay->slice.n_out - n};
+    int32_t most = 0, *key = calloc((size_t)state->size, sizeof mine);
+    struct send *sends = calloc((size_t)n + 1, sizeof *sends);
+    bool done = cpl_agree_all(state->private_comm, key && sends) &&
+                cpl_collective_Allgather(mine, 2, MPI_INT32_T, key, 2, MPI_INT32_T,
+                                         state->private_comm) == MPI_SUCCESS;
+    for (int32_t i = 0; done && i < state->size; i++)
+        most = key[2 * i] > most ? key[2 * i] : most;
+    for (int32_t k = 0; most > 0 && k < n; k++) {
+        int32_t to = relay->slice.out_to[relay->own[k]];
+        sends[k] = (struct send){key[2 * to] + key[2 * to + 1], to, relay->own[k]};
     }
-    drop_repeated(list, n);
-    x->order.message = list;
-    return true;
+    if (most > 0)
+        qsort(sends, (size_t)n, sizeof *sends, compare);
+    for (int32_t k = 0; most > 0 && k < n; k++)
+        relay->own[k] = sends[k].edge;
+    free(key);
+    free(sends);
+    return most > 0;
 }
 
 static void meet(struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     struct cpl_order *o = &x->order;
     struct cpl_relay *relay = find_relay(x);
-    if ((!relay && !is_mpis(x)) || cpl_agree_own(state) == MPI_COMM_NULL)
+    if (!relay || cpl_agree_own(state) == MPI_COMM_NULL || !order(state, relay, o->next_sends))
         return;
-    bool better =
-        relay ? cpl_relay_order(relay, state, o->next_sends, &o->units) : order_mpis(state, x);
-    if (better && state->rank == 0)
+    if (!o->ordered && state->rank == 0)
         cpl_log(CPL_LOG_INFO, "order",
-                "%s, %d ranks, before %s: both done after %d sends instead of %d when those that "
-                "send most next are sent to first",
+                "%s, %d ranks, before %s: those that send most next come first",
                 cpl_exchange_kind_name(x->kind), state->size,
-                cpl_exchange_kind_name((enum cpl_neighbor_kind)o->next_kind), o->units.ordered,
-                o->units.given);
+                cpl_exchange_kind_name((enum cpl_neighbor_kind)o->next_kind));
+    o->ordered = true;
 }
 
 void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *x)
@@ -107,9 +106,7 @@ void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *x)
     if (!cpl_context.settings.order || cpl_context.settings.mode == CPL_MODE_PROFILE ||
         x->kind >= CPL_KIND_ALLGATHER)
         return;
-    bool tried =
-        x->phase == CPL_PHASE_LEARNING || (x->phase == CPL_PHASE_PLANNED && x->plans.trial.running);
-    if (!tried && x->calls >= FIRST_MEETING && (x->calls & (x->calls - 1)) == 0)
+    if (!x->plans.trial.running && x->calls >= FIRST_MEETING && (x->calls & (x->calls - 1)) == 0)
         meet(state, x);
     note_call(x);
 }

@@ -6,7 +6,7 @@
  * The operation of a nonblocking call is used again as soon as it is complete, its request
  * (requests.h) when the program has completed that. */
 #include "shim/carry/requests.h"
-#include "shim/exchange/carrying.h"
+#include "shim/exchange/neighbor_internal.h"
 #include "shim/wait/progress.h"
 
 #include <stdlib.h>
@@ -76,7 +76,7 @@ void cpl_neighbor_op_free(struct cpl_neighbor_op *op)
 
 struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *call,
                                              struct cpl_comm_state *state, struct cpl_exchange *x,
-                                             const struct cpl_way *way, bool *refused)
+                                             bool *refused)
 {
     struct cpl_neighbor_op *op = new_op(x);
     *refused = false;
@@ -84,8 +84,8 @@ struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *cal
         return NULL;
     op->carrying = (struct cpl_carrying){.state = state,
                                          .x = x,
-                                         .way = way,
-                                         .made = way->offer ? x->plans.candidate[0].made : NULL,
+                                         .way = x->plans.candidate[0].way,
+                                         .made = x->plans.candidate[0].made,
                                          .data = &op->data};
     op->request = NULL;
     op->running = false;
@@ -115,7 +115,7 @@ static bool advance(struct cpl_exchange *x)
     bool any = false;
     for (struct cpl_neighbor_op *op; (op = x->nonblocking.pending); any = true) {
         const struct cpl_way *way = op->carrying.way;
-        if (!op->running && way->start) {
+        if (!op->running) {
             op->data.n_requests = 0;
             op->carrying.result = MPI_SUCCESS;
             way->start(&op->carrying);

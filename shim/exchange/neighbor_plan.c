@@ -7,7 +7,6 @@
  * straight. */
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
-#include "shim/meet/exclusive.h"
 #include "shim/state/context.h"
 #include "shim/wait/collective.h"
 
@@ -18,6 +17,8 @@
  * that do not count elsewhere, because they begin on all ranks at once, as no call does in use. */
 #define CALLS_SHARING 4
 #define CALLS_LEADING 1
+
+#define MOST_DENSE (1 << 17) /* messages of a dense alltoall that are planned */
 
 /* Adds out-message m, or only counts it if it is too large. */
 static void add_message(struct cpl_neighbor_notes *notes, int m, int dst, int64_t bytes)
@@ -45,7 +46,7 @@ void cpl_neighbor_notes_free(struct cpl_neighbor_notes *notes)
         return;
     free(notes->straight);
     free(notes->bytes);
-    free(notes->payload); /* and all else that has numbers */
+    free(notes->payload);
     cpl_adjacency_free(&notes->own);
     free(notes);
 }
@@ -276,17 +277,51 @@ static bool tell_ranks(const struct cpl_comm_state *state, struct cpl_exchange *
     return n_sent == in->n && read_tokens(x, notes->ones);
 }
 
-/* Makes room for what planning finds out about the neighbours; false when memory ran out. */
-static bool allocate(struct cpl_exchange *x)
+/* Makes room for what planning finds out about the neighbours, with what was noted; false when
+ * memory ran out. */
+static bool allocate(struct cpl_exchange *x, struct cpl_neighbor_notes *notes)
 {
     const struct cpl_adjacency *a = x->adjacency;
-    x->ends.out_straight = zeroed(a->out.n_messages, sizeof *x->ends.out_straight);
-    x->ends.in_straight = zeroed(a->in.n_messages, sizeof *x->ends.in_straight);
-    x->ends.payload = zeroed(a->out.n_messages, sizeof *x->ends.payload);
-    x->ends.in_part = zeroed(a->in.n, sizeof *x->ends.in_part);
-    x->ends.self_from = zeroed(a->in.n_self, sizeof *x->ends.self_from);
-    return cpl_neighbor_data_make(&x->data, a, x->learned.n_extra_most) && x->ends.out_straight &&
-           x->ends.in_straight && x->ends.payload && x->ends.in_part && x->ends.self_from;
+    x->ends = (struct cpl_exchange_ends){.out_straight = notes->straight,
+                                         .in_straight = zeroed(a->in.n_messages, sizeof(bool)),
+                                         .payload = notes->payload,
+                                         .in_part = zeroed(a->in.n, sizeof(int)),
+                                         .self_from = zeroed(a->in.n_self, sizeof(int))};
+    notes->straight = NULL;
+    notes->payload = NULL;
+    return cpl_neighbor_data_make(&x->data, a, x->learned.n_extra_most) && x->ends.in_straight &&
+           x->ends.in_part && x->ends.self_from;
+}
+
+enum cpl_left_alone cpl_alltoall_why_not(const struct cpl_comm_state *state, const int64_t *mine)
+{
+    int64_t all[CPL_N_SUMS], pairs = (int64_t)state->size * (state->size - 1);
+    if (cpl_collective_Allreduce(mine, all, CPL_N_SUMS, MPI_INT64_T, MPI_SUM,
+                                 state->private_comm) != MPI_SUCCESS ||
+        all[CPL_SUM_UNABLE] > 0)
+        return CPL_LEFT_NO_PLAN;
+    if (all[CPL_SUM_MESSAGES] == 0)
+        return CPL_LEFT_EMPTY;
+    if (8 * all[CPL_SUM_NEW] > all[CPL_SUM_MESSAGES])
+        return CPL_LEFT_ELSEWHERE;
+    if (2 * all[CPL_SUM_MESSAGES] <= pairs)
+        return CPL_LEFT_NOT;
+    if (all[CPL_SUM_MESSAGES] > MOST_DENSE || 2 * all[CPL_SUM_SMALL] < all[CPL_SUM_MESSAGES])
+        return CPL_LEFT_DENSE;
+    return CPL_LEFT_NOT;
+}
+
+/* Whether the noted messages of an alltoall are worth a plan. Collective; alike on all ranks. */
+static bool promises(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                     const struct cpl_neighbor_notes *notes)
+{
+    const int64_t words[CPL_N_SUMS] = {[CPL_SUM_MESSAGES] = notes->n + notes->n_straight,
+                                       [CPL_SUM_SMALL] = notes->n,
+                                       [CPL_SUM_UNABLE] = !notes->usable};
+    x->learned.left = cpl_alltoall_why_not(state, words);
+    if (x->learned.left == CPL_LEFT_EMPTY && x->mpi_distrusted) /* it is carried all the same */
+        x->learned.left = CPL_LEFT_NOT;
+    return x->learned.left == CPL_LEFT_NOT;
 }
 
 bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x,
@@ -294,15 +329,14 @@ bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exch
 {
     bool by_rank = x->kind >= CPL_ALLTOALLV;
     if (by_rank) {
+        if (!promises(state, x, notes))
+            return false;
         x->learned.own = notes->own;
         notes->own = (struct cpl_adjacency){.in = {.n = 0}};
         x->learned.n_extra_most = 2 * state->size;
     }
-    if (!cpl_agree_all(state->private_comm, allocate(x)))
+    if (!cpl_agree_all(state->private_comm, allocate(x, notes)))
         return false;
-    memcpy(x->ends.out_straight, notes->straight,
-           (size_t)x->adjacency->out.n_messages * sizeof *x->ends.out_straight);
-    memcpy(x->ends.payload, notes->payload, (size_t)notes->n * sizeof *x->ends.payload);
     return agree(state, x, notes) &&
            cpl_agree_all(state->private_comm,
                          by_rank ? tell_ranks(state, x, notes) : read_tokens(x, notes->token_in));
@@ -328,22 +362,6 @@ void cpl_neighbor_plan(const struct cpl_neighbor_call *call, const struct cpl_co
         cpl_exchange_release(x);
 }
 
-bool cpl_neighbor_match(const struct cpl_comm_state *state, struct cpl_exchange *x)
-{
-    struct cpl_neighbor_notes *notes = cpl_neighbor_notes_make(state, x);
-    bool able = allocate(x) && notes;
-    bool matched = cpl_agree_all(state->private_comm, able);
-    if (matched) {
-        bool sent = send_tokens(notes, x->kind, state->comm, x->adjacency);
-        cpl_collective_waitall(1, &notes->request, MPI_STATUSES_IGNORE);
-        matched = cpl_agree_all(state->private_comm, sent && read_tokens(x, notes->token_in));
-    }
-    cpl_neighbor_notes_free(notes);
-    if (!matched)
-        cpl_exchange_release(x);
-    return matched;
-}
-
 /* What a full search may gain beyond a short one, as a part of an exchange's time: so much later it
  * has to pay (bench/results/planning.md). */
 #define GAIN_OF_SEARCHING_ON 0.1
@@ -360,26 +378,11 @@ bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, const struct cp
         1e3 * (cpl_samples_quartile(&x->direct) * (double)(x->calls - 1 - x->calls_planned) +
                cpl_samples_quartile(&x->planned) * (double)x->calls_planned);
     bool planned = x->phase == CPL_PHASE_PLANNED;
-    bool early = !x->mpi_distrusted &&
-                 cpl_plan_is_early(state->private_comm, &input,
+    bool early = cpl_plan_is_early(state->private_comm, &input,
                                    planned ? ms * GAIN_OF_SEARCHING_ON : ms, x->calls, s->again);
     if (early)
         cpl_date_put_off(&x->learned.date, x->calls, s->turn.pause);
     else
         s->again = s->turn.search == CPL_SEARCH_SHORT;
     return early;
-}
-
-void cpl_neighbor_settle(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                         struct cpl_exchange *x,
-                         void (*settle)(const struct cpl_neighbor_call *call,
-                                        struct cpl_comm_state *state, struct cpl_exchange *x))
-{
-    if (cpl_agree_own(state) == MPI_COMM_NULL)
-        return;
-    x->learned.left = x->phase == CPL_PHASE_LEARNING ? CPL_LEFT_THREADS : CPL_LEFT_NOT;
-    if (!cpl_exclusive_take(state->private_comm))
-        return;
-    settle(call, state, x);
-    cpl_exclusive_leave();
 }

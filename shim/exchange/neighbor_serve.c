@@ -1,23 +1,17 @@
-/* Nonblocking neighborhood collectives: their calls, and when these are carried (neighbor.h).
+/* Nonblocking neighborhood collectives: their calls, and when these are carried (neighbor.h;
+ * doc/architecture.md, Nonblocking collectives).
  *
- * A nonblocking call must not wait for other ranks, so it cannot agree on anything. The first one
- * of a kind on a communicator notes this rank's messages and starts, by MPI's own nonblocking
- * calls, what the agreement will need: a number that names the communicator, and the tokens of
- * parallel edges. The ranks agree at a meeting (meet/meeting.h) of any communicator with all ranks
- * of MPI_COMM_WORLD: if all have then made the same number of calls of each kind, these are planned
+ * The ranks agree at a meeting (meet/meeting.h) of any communicator with all ranks of
+ * MPI_COMM_WORLD: if all have then made the same number of calls of each kind, these are planned
  * and the next call is the first one carried, on all ranks alike. In auto mode the program's pace
- * is looked at there, too: when it has become slower, the calls are given back to MPI.
- *
- * While calls are carried, a rank that waits in a blocking collective must go on forwarding, which
- * all ranks of that collective must know (collective.h). So the calls on a communicator of fewer
- * ranks are planned at meetings of its own, and carried from its next meeting after all ranks of
- * MPI_COMM_WORLD have settled that they poll (pt2pt_parts.h). */
+ * is looked at there, too: when it has become slower, the calls are given back to MPI. The calls on
+ * a communicator of fewer ranks are planned at meetings of its own, and carried from its next
+ * meeting after all ranks of MPI_COMM_WORLD have settled that they poll (pt2pt_parts.h). */
 #include "shim/base/log.h"
 #include "shim/carry/line.h"
 #include "shim/carry/requests.h"
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
-#include "shim/meet/alike.h"
 #include "shim/meet/meeting.h"
 #include "shim/plan/plan_root.h"
 #include "shim/state/context.h"
@@ -62,34 +56,19 @@ static void note(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
         cpl_neighbor_notes_fill(*notes, call, state, x);
 }
 
-/* A request that the program has not seen. */
-static void give_back(struct cpl_request *request, int error)
-{
-    MPI_Request handle;
-    if (!request)
-        return;
-    cpl_request_open_collective(request);
-    cpl_request_close_collective(request, error);
-    cpl_request_settle(request, &handle, MPI_STATUS_IGNORE);
-}
-
 /* Makes the request of an operation and starts it; op: NULL, there is no memory. Returns MPI's
  * result, after the error handler when it is an error. */
 static int start_made(struct cpl_neighbor_op *op, MPI_Comm comm, struct cpl_exchange *x,
                       MPI_Request *request)
 {
     struct cpl_request *handle = op ? cpl_request_make(comm, true) : NULL;
-    int result = handle ? MPI_SUCCESS : MPI_ERR_NO_MEM;
-    x->nonblocking.n_planned += cpl_exchange_is_served(x);
-    cpl_context.exchanges.n_carried += cpl_exchange_is_served(x);
-    if (handle && op->carrying.way->begin)
-        result = op->carrying.way->begin(op);
-    if (result != MPI_SUCCESS) {
-        give_back(handle, result);
+    x->nonblocking.n_planned++;
+    cpl_context.exchanges.n_carried++;
+    if (!handle) {
         if (op)
             cpl_neighbor_op_free(op);
-        PMPI_Comm_call_errhandler(comm, result);
-        return result;
+        PMPI_Comm_call_errhandler(comm, MPI_ERR_NO_MEM);
+        return MPI_ERR_NO_MEM;
     }
     cpl_request_open_collective(handle);
     op->request = handle;
@@ -98,29 +77,17 @@ static int start_made(struct cpl_neighbor_op *op, MPI_Comm comm, struct cpl_exch
     return MPI_SUCCESS;
 }
 
-/* Starts a call that a way takes, or that is served. Returns false when it is MPI's, or MPI is to
- * refuse it. */
-static bool start(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                  struct cpl_exchange *x, MPI_Request *request, int *result)
-{
-    bool refused;
-    const struct cpl_way *way = cpl_ways_taking(state, x);
-    if (!way && !cpl_exchange_is_served(x))
-        return false;
-    struct cpl_neighbor_op *op =
-        cpl_neighbor_op_make(call, state, x, way ? way : x->plans.candidate[0].way, &refused);
-    if (refused)
-        return false;
-    *result = start_made(op, call->comm, x, request);
-    return true;
-}
-
 struct cpl_comm_state *cpl_neighbor_describe(struct cpl_neighbor_call *call)
 {
-    if (call->kind >= CPL_ALLTOALLV)
-        return cpl_alltoall_describe(call);
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    return state && state->watched ? state : NULL;
+    if (call->kind < CPL_ALLTOALLV)
+        return state && state->watched ? state : NULL;
+    if (!state || state->inter || state->size < 2)
+        return NULL;
+    call->in_place = call->send.buffer == MPI_IN_PLACE;
+    if (call->in_place)
+        call->send = call->recv;
+    return state;
 }
 
 bool cpl_neighbor_start(struct cpl_neighbor_call *call, MPI_Request *request, int *result)
@@ -129,13 +96,19 @@ bool cpl_neighbor_start(struct cpl_neighbor_call *call, MPI_Request *request, in
     if (!state)
         return false;
     struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
-    bool first = x->nonblocking.n++ == 0;
+    bool first = x->nonblocking.n++ == 0, refused;
     if (cpl_context.exchanges.n_started++ == 0)
         cpl_meeting_end_grants(); /* from now on the pace of collectives is taken */
     if (cpl_neighbor_may_be_served(state) &&
         (call->kind < CPL_ALLTOALLV ? first : x->nonblocking.phase == CPL_STARTED_OPEN))
         note(call, state, x);
-    return start(call, state, x, request, result);
+    if (!cpl_exchange_is_served(x))
+        return false;
+    struct cpl_neighbor_op *op = cpl_neighbor_op_make(call, state, x, &refused);
+    if (refused)
+        return false;
+    *result = start_made(op, call->comm, x, request);
+    return true;
 }
 
 static void meet(struct cpl_comm_state *state)
@@ -225,11 +198,10 @@ static enum able how_able(struct cpl_comm_state *candidate)
     return ready ? ABLE : NOT_YET;
 }
 
-/* What the ranks vote. The least counts; the numbers negated, too, tell whether all are the same:
- * the candidate's name, and for each kind the calls made. Behind these the program's pace, which is
- * summed up. */
-enum { ID, CALLS, N_SAME = CALLS + CPL_N_NEIGHBOR_KINDS };
-enum { HOW_ABLE, SAME, NEGATED = SAME + N_SAME, N_LEAST = NEGATED + N_SAME };
+/* What the ranks vote. The least counts: of the candidate's name, and of a hash of that and of the
+ * calls made of each kind, which are the same if the complement is. Behind these the program's
+ * pace, which is summed up. */
+enum { HOW_ABLE, ID, SAME, NEGATED, N_LEAST };
 enum { NS_BEFORE = N_LEAST, NS_SINCE, N_WORDS };
 
 /* Calls that all ranks must have made alike when they settle what becomes of the nonblocking ones.
@@ -241,21 +213,13 @@ static int64_t count_calls(const struct cpl_comm_state *state, int kind)
     return x->nonblocking.n + (cpl_context.service.shared ? blocking << 32 : 0);
 }
 
-static bool unanimous(const int64_t *words)
-{
-    bool same = true;
-    for (int k = 0; k < N_SAME; k++)
-        same &= words[SAME + k] == -words[NEGATED + k];
-    return same;
-}
-
 /* Whether the plan carries nonblocking calls, which are not measured: one that was made to be tried
  * must promise more. With fewer ranks all collectives of all ranks poll for it, which takes more
  * than lanes alone save. */
 static bool promises(const struct cpl_comm_state *state, const struct cpl_exchange *x)
 {
     const struct cpl_plan_summary *summary = &x->plans.summary[0];
-    if (cpl_context.settings.mode != CPL_MODE_AUTO || x->mpi_distrusted)
+    if (cpl_context.settings.mode != CPL_MODE_AUTO)
         return true;
     return cpl_plan_promises(summary) && !(is_part(state) && summary->planned.mpi_max == 0);
 }
@@ -287,7 +251,7 @@ static void begin_serving(MPI_Comm over, struct cpl_comm_state *state, struct cp
  * run for long enough. Collective over the host; the same result on all ranks. */
 static bool is_early(struct cpl_comm_state *host, struct cpl_exchange *x)
 {
-    if (x->mpi_distrusted || x->phase != CPL_PHASE_LEARNING)
+    if (x->phase != CPL_PHASE_LEARNING)
         return false;
     const struct cpl_neighbor_notes *notes = x->nonblocking.notes;
     struct cpl_plan_turn *turn = &x->plans.search.turn;
@@ -320,10 +284,8 @@ static bool settle_kind(struct cpl_comm_state *host, struct cpl_comm_state *stat
     if (x->learned.left == CPL_LEFT_SHORT)
         x->learned.left = CPL_LEFT_NOT;
     if (able && x->phase == CPL_PHASE_LEARNING) {
-        bool planned =
-            cpl_agree_own(state) != MPI_COMM_NULL &&
-            (x->kind >= CPL_ALLTOALLV ? cpl_alltoall_plan_noted
-                                      : cpl_neighbor_plan_noted)(state, x, x->nonblocking.notes);
+        bool planned = cpl_agree_own(state) != MPI_COMM_NULL &&
+                       cpl_neighbor_plan_noted(state, x, x->nonblocking.notes);
         x->phase = planned ? CPL_PHASE_PLANNED : CPL_PHASE_DIRECT;
         if (!planned)
             cpl_exchange_release(x);
@@ -382,11 +344,13 @@ static void vote(struct cpl_comm_state *state, int64_t *words)
     if (candidate && words[HOW_ABLE] == ABLE && cpl_context.settings.mode == CPL_MODE_AUTO &&
         pace->before.n < LEAST_PACES)
         words[HOW_ABLE] = UNPACED;
-    words[SAME + ID] = candidate ? candidate->serve->id : NO_CANDIDATE;
+    words[ID] = candidate ? candidate->serve->id : NO_CANDIDATE;
+    struct cpl_alike same = {CPL_HASH_START};
+    cpl_alike_add(&same, words[ID]);
     for (int k = 0; candidate && k < CPL_N_NEIGHBOR_KINDS; k++)
-        words[SAME + CALLS + k] = count_calls(candidate, k);
-    for (int k = 0; k < N_SAME; k++)
-        words[NEGATED + k] = -words[SAME + k];
+        cpl_alike_add(&same, count_calls(candidate, k));
+    words[SAME] = (int64_t)same.hash;
+    words[NEGATED] = ~words[SAME];
     if (!any_carried(state))
         return;
     words[NS_BEFORE] = cpl_agree_ns(cpl_pace_before(pace));
@@ -396,9 +360,9 @@ static void vote(struct cpl_comm_state *state, int64_t *words)
 /* Decides about the candidate, when all ranks have the same one. Collective, as settling is. */
 static enum cpl_settled decide(struct cpl_comm_state *host, const int64_t *words)
 {
-    if (words[SAME + ID] == NO_CANDIDATE)
+    if (words[ID] == NO_CANDIDATE)
         return CPL_SETTLED;
-    if (!unanimous(words) || words[HOW_ABLE] == NOT_YET)
+    if (words[SAME] != ~words[NEGATED] || words[HOW_ABLE] == NOT_YET)
         return CPL_NOT_SETTLED;
     if (words[HOW_ABLE] == UNPACED)
         return CPL_SETTLED;

@@ -1,18 +1,16 @@
-/* Ways of carrying a call of an exchange: by a plan, straight in an order of its own, packed. A way
- * is a struct of functions in a file of its own, way_NAME.c, and a row in ways.def. Who decides
- * (neighbor.c, neighbor_serve.c) gives a call its way, and everybody else goes by the struct.
+/* Ways of carrying a call of an exchange: by a plan, straight. A way is a struct of functions in a
+ * file of its own, way_NAME.c. Who decides (neighbor.c, neighbor_serve.c) gives a call its way, and
+ * everybody else goes by the struct.
  *
- * A way carries calls in one of two cases. Either it offers candidates when an exchange is planned
- * (`offer`), which take turns with MPI in the exchange's trial; then it carries all forms of calls.
- * Or it takes nonblocking calls by a rule of its own (`takes`). CARPOOL_WAY=NAME keeps all other
- * ways from offering: a new way is tried so, and a line in tests/mpi/testlist with the flag
- * way:NAME tests it.
+ * Candidates take turns with MPI in the exchange's trial; the first one carries all forms of calls.
+ * CARPOOL_WAY=NAME makes none but of that way: a line in tests/mpi/testlist with the flag way:NAME
+ * tests it.
  *
  * A blocking call starts and then waits; a nonblocking or persistent one begins when the program
  * makes it, starts when those before it are complete, and progresses while this rank polls. An
  * exchange carries one call at a time, so that `made` may hold what the way knows of the call that
- * is under way. carrying.h has the pieces that ways are made of, way_straight.c is the simplest
- * way. */
+ * is under way. neighbor_internal.h has the pieces that ways are made of, way_straight.c is the
+ * simplest way. */
 #ifndef CARPOOL_WAY_H
 #define CARPOOL_WAY_H
 
@@ -23,7 +21,6 @@
 struct cpl_comm_state;
 struct cpl_exchange;
 struct cpl_neighbor_data;
-struct cpl_neighbor_op;
 struct cpl_way;
 
 /* What may carry an exchange's calls, besides MPI: they take turns in its trial (meet/trial.h). The
@@ -36,10 +33,10 @@ struct cpl_candidate {
     const struct cpl_plan_summary *summary; /* of the plan; NULL: it is none */
 };
 
-#define CPL_MOST_CANDIDATES 3 /* two of them may be plans */
+#define CPL_MOST_CANDIDATES CPL_MAX_PLANS
 
 /* What a carrying delivers, on state->private_comm with the exchange's last tag or by the way's
- * own means (exchange.h has the structs; `in` and `out` are those of x->adjacency,
+ * own means (neighbor.h has the structs; `in` and `out` are those of x->adjacency,
  * state/adjacency.h):
  *
  *   - the messages: m < out.n_messages goes to out.rank[m], m < in.n_messages comes from
@@ -58,7 +55,7 @@ struct cpl_carrying {
     struct cpl_comm_state *state;
     struct cpl_exchange *x;
     const struct cpl_way *way;
-    void *made; /* the candidate's, or the way's own for this call */
+    void *made; /* the candidate's */
     struct cpl_neighbor_data *data;
     bool carried; /* all that goes by combined messages is done */
     int result;   /* MPI's, of the first error */
@@ -66,50 +63,22 @@ struct cpl_carrying {
 
 struct cpl_way {
     const char *name; /* NAME; shorter than CPL_RECORD_WAY (report.h) */
-    bool only_named;  /* it offers only where CARPOOL_WAY names it: what no program gains by */
-
-    /* An exchange has been planned, at least one plan was decided on, this is what was agreed:
-     * makes up to `most` candidates of it (at least 1), perhaps none. Returns how many, alike on
-     * all ranks; sets *made to false where this rank could not make them. NULL: it never takes part
-     * in trials. Collective. */
-    int (*offer)(const struct cpl_comm_state *state, struct cpl_exchange *x,
-                 struct cpl_agree_output *agreed, struct cpl_candidate *candidate, int most,
-                 bool *made);
     /* Frees what a candidate has; NULL: nothing. Local. */
     void (*end)(struct cpl_candidate *candidate);
 
-    /* Whether it carries the nonblocking call that the program makes now, whatever is offered.
-     * NULL: never. Local: unless the way sends what MPI's own call sends, the answer must be alike
-     * on all ranks. */
-    bool (*takes)(const struct cpl_comm_state *state, const struct cpl_exchange *x);
-
-    /* A nonblocking call has been made. Returns MPI's result: after an error it is not started.
-     * NULL: there is nothing to do before its turn. Local. */
-    int (*begin)(struct cpl_neighbor_op *op);
-    /* Never wait; progress returns true when the call is complete. Start may be NULL. Local. */
+    /* Never wait; progress returns true when the call is complete. Local. */
     void (*start)(struct cpl_carrying *c);
     bool (*progress)(struct cpl_carrying *c);
     /* Waits until a blocking call that was started is complete. */
     void (*wait)(struct cpl_carrying *c);
 };
 
-#define WAY(name) extern const struct cpl_way cpl_way_##name;
-#include "shim/exchange/ways.def"
-#undef WAY
+extern const struct cpl_way cpl_way_plan, cpl_way_straight;
 
-/* On rank 0, before its settings become everybody's: warns when CARPOOL_WAY names no way that
- * offers candidates, and makes it "auto". */
-void cpl_ways_start(void);
-
-/* Asks the ways for candidates, or only the one that CARPOOL_WAY names: candidate k of the
- * exchange's trial is candidate[k - 1]. Where MPI would be wrong, all are asked when that one has
- * none. False on all ranks when there are none, or one rank could not make its own. Collective over
- * the private communicator. */
+/* Makes an exchange's candidates, when at least one plan was decided on: of that, or of the way
+ * that CARPOOL_WAY names. Candidate k of the trial is candidate[k - 1]. False on all ranks when
+ * there are none, or one rank could not make its own. Collective over the private communicator. */
 bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
                     struct cpl_agree_output *agreed);
-
-/* The way that takes the nonblocking call that the program makes; NULL: none does. Local. */
-const struct cpl_way *cpl_ways_taking(const struct cpl_comm_state *state,
-                                      const struct cpl_exchange *x);
 
 #endif

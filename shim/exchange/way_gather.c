@@ -8,7 +8,7 @@
 
 #include "planner/grid/hypercube.h"
 #include "shim/base/work.h"
-#include "shim/exchange/carrying.h"
+#include "shim/exchange/neighbor_internal.h"
 
 #define TAG 999 /* on the private communicator, above those of exchanges */
 

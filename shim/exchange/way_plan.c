@@ -1,7 +1,8 @@
 /* The way by a plan: between the program's buffers and the executor. Messages that are too large to
  * share go straight. */
-#include "shim/exchange/carrying.h"
+#include "shim/exchange/neighbor_internal.h"
 
+#include "shim/meet/agree.h"
 #include "shim/state/context.h"
 
 #include <string.h>
@@ -130,35 +131,41 @@ static void wait(struct cpl_carrying *c)
     cpl_carrying_wait(c);
 }
 
-/* The executors of the plans that were decided on. */
-static int offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
-                 struct cpl_agree_output *agreed, struct cpl_candidate *candidate, int most,
-                 bool *made)
-{
-    int n = 0;
-    for (int k = 0; k < agreed->n && n < most; k++) {
-        if (!agreed->summary[k].decided)
-            continue;
-        candidate[n] =
-            (struct cpl_candidate){&cpl_way_plan,
-                                   cpl_executor_create(agreed->words[k], agreed->n_words[k],
-                                                       state->private_comm, x->first_tag),
-                                   x->plans.summary[k].strategy,
-                                   x->plans.summary[k].planned.modelled_us, &x->plans.summary[k]};
-        agreed->words[k] = NULL;
-        cpl_executor_open_lanes(candidate[n].made, state->private_comm);
-        *made &= candidate[n++].made != NULL;
-    }
-    return n;
-}
-
 static void end(struct cpl_candidate *candidate)
 {
     cpl_executor_destroy(candidate->made);
 }
 
 const struct cpl_way cpl_way_plan = {
-    .name = "plan", .offer = offer, .end = end, .start = start, .progress = progress, .wait = wait};
+    .name = "plan", .end = end, .start = start, .progress = progress, .wait = wait};
+
+bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                    struct cpl_agree_output *agreed)
+{
+    struct cpl_exchange_plans *plans = &x->plans;
+    bool decided = false, made = true;
+    for (int k = 0; k < agreed->n; k++) {
+        const struct cpl_plan_summary *s = &plans->summary[k];
+        if (!agreed->summary[k].decided) /* profile runs, nothing to gain: MPI's */
+            continue;
+        decided = true;
+        if (cpl_context.settings.way == CPL_WAY_STRAIGHT)
+            continue;
+        struct cpl_executor *executor = cpl_executor_create(agreed->words[k], agreed->n_words[k],
+                                                            state->private_comm, x->first_tag);
+        agreed->words[k] = NULL;
+        cpl_executor_open_lanes(executor, state->private_comm);
+        plans->candidate[plans->n_candidates++] =
+            (struct cpl_candidate){&cpl_way_plan, executor, s->strategy, s->planned.modelled_us, s};
+        made &= executor != NULL;
+    }
+    if (decided && plans->n_candidates == 0)
+        plans->candidate[plans->n_candidates++] =
+            (struct cpl_candidate){.way = &cpl_way_straight,
+                                   .name = cpl_way_straight.name,
+                                   .modelled_us = plans->summary[0].direct.modelled_us};
+    return decided && cpl_agree_all(state->private_comm, made);
+}
 
 struct cpl_executor *cpl_exchange_executor(const struct cpl_exchange *x, int32_t candidate)
 {

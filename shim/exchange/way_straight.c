@@ -1,34 +1,19 @@
-/* Every message alone, from the program's buffers: in the exchange's order (neighbor_order.h) where
- * there is one, which is how an exchange that MPI carries gets its order. The simplest way: what a
- * new one may be copied from. */
-#include "shim/exchange/carrying.h"
-
-static int offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
-                 struct cpl_agree_output *agreed, struct cpl_candidate *candidate, int most,
-                 bool *made)
-{
-    (void)state, (void)agreed, (void)most, (void)made;
-    candidate[0] = (struct cpl_candidate){.way = &cpl_way_straight,
-                                          .name = cpl_way_straight.name,
-                                          .modelled_us = x->plans.summary[0].direct.modelled_us};
-    return 1;
-}
+/* Every message alone, from the program's buffers. The simplest way: what a new one may be copied
+ * from. */
+#include "shim/exchange/neighbor_internal.h"
 
 static void start(struct cpl_carrying *c)
 {
     const struct cpl_adjacency *a = c->x->adjacency;
-    const int *order = c->x->order.message;
     for (int m = 0; m < a->in.n_messages; m++)
         cpl_carrying_receive(c, m);
     cpl_carrying_extras(c);
     for (int k = 0; k < a->out.n_messages; k++)
-        cpl_carrying_send(c, order ? order[k] : k);
+        cpl_carrying_send(c, k);
     cpl_carrying_selves(c);
 }
 
 const struct cpl_way cpl_way_straight = {.name = "straight",
-                                         .only_named = true,
-                                         .offer = offer,
                                          .start = start,
                                          .progress = cpl_carrying_progress,
                                          .wait = cpl_carrying_wait};

@@ -58,18 +58,13 @@ bool cpl_agree_split(MPI_Comm comm, int key, MPI_Comm *made)
     return make(comm, key, MPI_GROUP_NULL, made);
 }
 
-static bool is_of_this_world(MPI_Comm comm)
-{
-    return !cpl_context.met_others || cpl_collective_of_this_world(comm);
-}
-
 /* Which ranks share a node: what the user has set, or was found out over all ranks; -1: nothing. */
 static int64_t known_node(MPI_Comm comm)
 {
     int64_t n = cpl_context.settings.ranks_per_node;
     if (n > 0)
         return cpl_context.rank / n;
-    return is_of_this_world(comm) ? cpl_context.machine.node - 1 : -1;
+    return cpl_collective_of_this_world(comm) ? cpl_context.machine.node - 1 : -1;
 }
 
 /* The same for later, when all ranks have found it. */
@@ -77,7 +72,7 @@ static void remember_node(MPI_Comm comm, int number)
 {
     int size;
     PMPI_Comm_size(comm, &size);
-    if (size == cpl_context.size && is_of_this_world(comm))
+    if (size == cpl_context.size && cpl_collective_of_this_world(comm))
         cpl_context.machine.node = (int64_t)number + 1;
 }
 

@@ -1,12 +1,9 @@
 /* Appointments (appointment.h). */
 #include "shim/meet/appointment.h"
 
-#include "shim/meet/alike.h"
 #include "shim/meet/meeting.h"
 #include "shim/state/comm_state.h"
 #include "shim/wait/progress.h"
-
-#include <string.h>
 
 #define FEW           4  /* without a blocking one between them: their communicator has none */
 #define LONGEST_PAUSE 64 /* collectives, before the ranks look again when they meet next */
@@ -33,23 +30,14 @@ enum said {
     IS_OFF    /* to the children: not all are */
 };
 
-/* Which appointment it is. Where ranks have counted differently (one had no memory for a state, or
- * another communicator's meeting came between), they do not find each other. */
-struct which {
-    int64_t number;   /* of the nonblocking collective */
-    int64_t since, n; /* as in struct cpl_awaited; what another communicator's meeting counts comes
-                       * before it on some ranks and after it on others */
-    int64_t called;   /* a hash of the blocking collectives of all communicators of all ranks */
-};
-
 struct message {
-    struct which of;
+    int64_t of; /* hash_which */
     int64_t said;
 };
 
 /* What a rank knows of an appointment. Ranks are those of MPI_COMM_WORLD. */
 struct company {
-    struct which of;
+    int64_t of;
     int tag;
     int parent, first_child, n_children;
     enum said by_parent, by_child[DEGREE]; /* what each has said last */
@@ -83,7 +71,7 @@ static void hear(struct company *c)
     struct message message;
     while (receive(c->tag, &message, &status)) {
         int child = status.MPI_SOURCE - c->first_child;
-        if (memcmp(&message.of, &c->of, sizeof c->of) != 0)
+        if (message.of != c->of)
             continue;
         if (status.MPI_SOURCE == c->parent)
             c->by_parent = (enum said)message.said;
@@ -176,10 +164,13 @@ static int64_t count_blocking(const struct cpl_comm_state *state)
     return state->meeting.n + pass->granted - pass->remaining;
 }
 
-/* The same on all ranks that have called the same ones, in whatever order they know the
- * communicators. */
-static int64_t hash_called(void)
+/* Which appointment it is: of which nonblocking collective, how many there were since which
+ * blocking one, and how many blocking ones of each communicator of all ranks were called, in
+ * whatever order this rank knows them. Where ranks have counted differently (one had no memory for
+ * a state, or another communicator's meeting came between), they do not find each other. */
+static int64_t hash_which(const struct cpl_awaited *a)
 {
+    struct cpl_alike all = {CPL_HASH_START};
     uint64_t sum = 0;
     for (const struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next) {
         struct cpl_alike one = {CPL_HASH_START};
@@ -188,16 +179,19 @@ static int64_t hash_called(void)
         if (s->size == cpl_context.size && count_blocking(s) > 0)
             sum += one.hash;
     }
-    return (int64_t)sum;
+    cpl_alike_add(&all, (int64_t)sum);
+    cpl_alike_add(&all, a->number);
+    cpl_alike_add(&all, a->since);
+    cpl_alike_add(&all, a->n);
+    return (int64_t)all.hash;
 }
 
 static struct company company_of(const struct cpl_comm_state *state)
 {
-    const struct cpl_awaited *a = &state->meeting.awaited;
     const int rank = cpl_context.rank, first = rank * DEGREE + 1;
     int n = cpl_context.size - first;
     n = n < DEGREE ? n : DEGREE;
-    return (struct company){.of = {a->number, a->since, a->n, hash_called()},
+    return (struct company){.of = hash_which(&state->meeting.awaited),
                             .tag = FIRST_TAG + (int)state->meeting.family.number,
                             .parent = rank > 0 ? (rank - 1) / DEGREE : -1,
                             .first_child = first,

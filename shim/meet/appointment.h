@@ -1,27 +1,12 @@
-/* Appointments: meetings (meeting.h) of ranks that call no blocking collective. A program may
- * reduce by MPI_Iallreduce and MPI_Wait alone. There, too, all ranks come together, but a rank may
- * test instead of waiting, or do something else before it waits for its part: MPI lets it. So
- * nobody may be waited for.
+/* Appointments: meetings (meeting.h) of ranks that call no blocking collective, where they wait for
+ * a nonblocking one (doc/architecture.md, Without blocking collectives). A rank may test instead of
+ * waiting, so nobody may be waited for; tests/model/appointment.pml is a model of it.
  *
- * When a nonblocking collective of a communicator of all ranks is started, and the communicator's
- * next meeting is due, each rank notes an appointment for the wait for it. Whoever
- * comes there tells the next one in a tree of all ranks, and waits for the others a short time. If
- * one does not come in time, all go on: they try again after twice as many collectives, and a rank
- * that has waited in vain for a 32nd of the program's time comes to none for a while (not in mode
- * force). If all have come, each is asked, in a second round, whether it is still there. Who says
- * so stays, and waits for nothing but answers: each other rank has either answered or sent before
- * that it has gone. So no rank waits for what the program of another one does. If all are there,
- * they meet. tests/model/appointment.pml is a model of it.
- *
- * What they settle (whether collectives poll) must hold between the same collectives on all ranks,
- * of all communicators. So a rank that has called another collective in between, of whatever
- * communicator, does not come. Nor may one have called one before, that another one calls after it.
- * In a collective that ends when all have started it (MPI_Iallreduce) they cannot: it would wait
- * for ever if the other one did. At others (MPI_Ineighbor_alltoallv) the ranks compare how many
- * collectives they have called of each communicator of all ranks; and who has ever called one of
- * fewer ranks, of a window or of a file does not come.
- *
- * Thread rule: one thread. In programs with several, and beside other worlds, there are none. */
+ * Whoever has called another collective in between, of whatever communicator, does not come. At a
+ * collective that does not end when all have started it the ranks compare what they have called of
+ * each communicator of all ranks, and who has ever called one of fewer ranks, of a window or of a
+ * file does not come. Thread rule: one thread. In programs with several, and beside other worlds,
+ * there are none. */
 #ifndef CARPOOL_APPOINTMENT_H
 #define CARPOOL_APPOINTMENT_H
 

@@ -1,15 +1,13 @@
-/* Who settles (exclusive.h). */
-#include "shim/meet/exclusive.h"
-
+/* Who settles (agree.h). */
 #include "shim/meet/agree.h"
+
 #include "shim/state/context.h"
 #include "shim/wait/collective.h"
 
 /* Processes of another MPI_COMM_WORLD may have other levels of threads. */
 static bool is_needed(MPI_Comm comm)
 {
-    return cpl_context.service.shared &&
-           (!cpl_context.met_others || cpl_collective_of_this_world(comm));
+    return cpl_context.service.shared && cpl_collective_of_this_world(comm);
 }
 
 bool cpl_exclusive_take(MPI_Comm comm)

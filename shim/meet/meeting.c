@@ -4,9 +4,6 @@
 #include "shim/base/aside.h"
 #include "shim/base/log.h"
 #include "shim/meet/agree.h"
-#include "shim/meet/alike.h"
-#include "shim/meet/exclusive.h"
-#include "shim/meet/pass.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/hooks.h"
 #include "shim/wait/collective.h"
@@ -193,8 +190,7 @@ static void resume(struct cpl_comm_state *state)
 static void settle_form(struct cpl_comm_state *state)
 {
     const struct cpl_busy *busy = &cpl_context.busy;
-    bool polls = busy->n_managed + busy->n_served > 0 &&
-                 (!cpl_context.met_others || cpl_collective_of_this_world(state->comm));
+    bool polls = busy->n_managed + busy->n_served > 0 && cpl_collective_of_this_world(state->comm);
     if (cpl_context.service.shared)
         state->meeting.polls = cpl_agree_all(state->private_comm, polls);
 }

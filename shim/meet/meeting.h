@@ -2,26 +2,99 @@
  * of the library have to settle among them.
  *
  * All ranks count the communicator's blocking collectives alike. A part registers an item of the
- * agenda (state/hooks.h), which says when it is due (date.h), what this rank votes, and what
+ * agenda (state/hooks.h), which says when it is due, what this rank votes, and what
  * follows from the votes of all. At a meeting the votes of all items that are due go into one
- * reduction. With them goes a hash of what each rank takes to be alike on all of them (alike.h):
+ * reduction. With them goes a hash of what each rank takes to be alike on all of them:
  * where it differs, the first rank logs an error.
  *
- * In a program with several threads a meeting needs the exclusive section (exclusive.h); without it
+ * In a program with several threads a meeting needs the exclusive section (agree.h); without it
  * the items are due again at the next collectives. There an item must not change another
  * communicator's dates, and may hang its own on nothing that another communicator's meeting
  * changes: the ranks may be at different collectives of it. */
 #ifndef CARPOOL_MEETING_H
 #define CARPOOL_MEETING_H
 
-#include "shim/meet/date.h"
+#include "planner/base/hash.h"
 #include "shim/state/comm_state.h"
 
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-struct cpl_comm_state;
+/* When the ranks meet about something, counted in calls that all of them make alike: at the first
+ * date, and each time when the calls are twice as many, or after the longest pause. Between two of
+ * these regular dates they may meet early. Alike on all ranks. */
+#define CPL_NEVER        INT64_MAX
+#define CPL_MOST_RETRIES 3
+
+struct cpl_date {
+    int64_t next;      /* number of the call at which they meet next; 0: nothing has been counted */
+    int64_t regular;   /* number of the next call that is regular */
+    int32_t n_retries; /* early dates since the last regular one, made because it came to nothing */
+};
+
+/* Whether the n-th call is one at which they meet; `first` is the first regular date. */
+static inline bool cpl_date_has_come(struct cpl_date *date, int64_t first, int64_t n)
+{
+    if (date->next == 0)
+        date->next = date->regular = first;
+    return n >= date->next;
+}
+
+/* They meet at the n-th call, whose date has come: sets the next one. Returns whether this one is
+ * regular. */
+static inline bool cpl_date_keep(struct cpl_date *date, int64_t n, int64_t longest)
+{
+    bool regular = n >= date->regular;
+    while (date->regular <= n)
+        date->regular += date->regular < longest ? date->regular : longest;
+    if (regular)
+        date->n_retries = 0;
+    date->next = date->regular;
+    return regular;
+}
+
+/* They meet after so many calls from the n-th one on, if not before. */
+static inline void cpl_date_hasten(struct cpl_date *date, int64_t n, int64_t calls)
+{
+    if (date->next - n > calls)
+        date->next = n + calls;
+}
+
+/* They meet after so many calls from the n-th one on, and not before. */
+static inline void cpl_date_put_off(struct cpl_date *date, int64_t n, int64_t calls)
+{
+    date->next = date->regular = n + calls;
+}
+
+/* The meeting at the n-th call came to nothing, perhaps because something was under way: they try
+ * again at the next one, unless they have so often since the last regular date. */
+static inline void cpl_date_retry(struct cpl_date *date, int64_t n)
+{
+    if (date->n_retries >= CPL_MOST_RETRIES)
+        return;
+    date->n_retries++;
+    date->next = n + 1;
+}
+
+/* Calls after the n-th one that pass before they meet, at `first` when there is no date yet. */
+static inline int64_t cpl_date_passing(const struct cpl_date *date, int64_t first, int64_t n)
+{
+    int64_t next = date->next > 0 ? date->next : first;
+    return next > n ? next - n - 1 : 0;
+}
+
+/* What must be alike on all ranks, compared. Much of the shim decides on each rank by itself and
+ * relies on all having come to the same: counters of collectives, phases, plans, what is managed.
+ * Each part adds its words by its hook; every meeting compares a hash of them (meeting.c). */
+struct cpl_alike {
+    uint64_t hash;
+};
+
+static inline void cpl_alike_add(struct cpl_alike *alike, int64_t word)
+{
+    alike->hash = cpl_hash_word(alike->hash, (uint64_t)word);
+}
 
 #define CPL_MOST_ITEMS 5  /* registered by all parts together */
 #define CPL_MOST_WORDS 60 /* of the votes of all items together */
@@ -47,7 +120,7 @@ struct cpl_item {
     int64_t (*longest)(const struct cpl_comm_state *state);
 
     /* Whether the part must see every blocking collective, so that none passes without a look
-     * (pass.h); NULL: it need not. Local. */
+     * (below); NULL: it need not. Local. */
     bool (*sees_all)(const struct cpl_comm_state *state);
 
     /* Fills in this rank's vote, zeros before. Local. */
@@ -91,7 +164,7 @@ int64_t cpl_meeting_distance(struct cpl_comm_state *state);
 /* The collective counted last is none: MPI has refused it on this rank. Local. */
 void cpl_meeting_uncount(struct cpl_comm_state *state);
 
-/* Ends a communicator's grant of collectives that pass without a look (pass.h): those that have
+/* Ends a communicator's grant of collectives that pass without a look (below): those that have
  * passed are counted. Local. */
 void cpl_meeting_end_grant(struct cpl_comm_state *state);
 
@@ -101,5 +174,72 @@ void cpl_meeting_end_grants(void);
 /* Grants as many collectives as come before the next meeting, if no part must see them. comm may be
  * any handle. Local. */
 void cpl_meeting_grant(MPI_Comm comm);
+
+/* Calls that pass without a look. While MPI carries an exchange, most of its calls need no
+ * decision, no measurement and no note. Such calls are granted in advance, and a granted call only
+ * counts down. Collectives of a communicator are granted in the same way until the next meeting.
+ * Where many ranks share a core, the cost of a call is the memory that it looks at: a
+ * granted one looks at two cache lines of the communicator's state and one of cpl_context.
+ *
+ * Granted calls leave most counters as they are; these are brought up to date when the grant ends,
+ * and only then looked at. A grant ends before the next call at which all ranks do something
+ * together. So each rank grants by itself, and may lose its grant at any time.
+ * Thread rule: one thread. */
+
+/* The state of a communicator when calls on it may pass; else NULL. Local. */
+static inline struct cpl_comm_state *cpl_pass_state(MPI_Comm comm)
+{
+    const struct cpl_recent *recent = cpl_context_recent(comm);
+    const struct cpl_context *c = &cpl_context;
+    if (c->service.on || /* the helper thread may be in MPI: what passes is not bracketed */
+        c->busy.n_managed + c->busy.n_served + c->busy.n_open_batches > 0 || comm != recent->comm)
+        return NULL;
+    /* one that passes has MPI's form, on all ranks or on none */
+    return recent->state && recent->state->meeting.polls ? NULL : recent->state;
+}
+
+/* Grants: take ends one and returns how many calls have passed; give grants anew. */
+static inline int64_t cpl_pass_take(struct cpl_pass *pass)
+{
+    int64_t n = pass->granted - pass->remaining;
+    pass->granted = pass->remaining = 0;
+    return n;
+}
+
+static inline void cpl_pass_give(struct cpl_pass *pass, int64_t n)
+{
+    pass->granted = pass->remaining = n > 0 ? n : 0;
+}
+
+#define CPL_PASS_MOST (1 << 20)
+
+/* The grant under which a collective on comm may pass; NULL: it may not. The caller counts it down
+ * when the call has come to something. Local. */
+static inline struct cpl_pass *cpl_pass_of(MPI_Comm comm)
+{
+    struct cpl_comm_state *state = cpl_pass_state(comm);
+    return state && state->meeting.pass.remaining > 0 ? &state->meeting.pass : NULL;
+}
+
+/* Whether a collective on comm passes; counts it. Local. */
+static inline bool cpl_pass_collective(MPI_Comm comm)
+{
+    struct cpl_pass *pass = cpl_pass_of(comm);
+    if (pass)
+        pass->remaining--;
+    return pass;
+}
+
+/* The same of one that is a neighborhood collective: there is a topology, in which all ranks have
+ * neighbours. Others may skip the call, and it is made elsewhere (state/graph.h). Local. */
+static inline bool cpl_pass_neighborhood(MPI_Comm comm)
+{
+    struct cpl_comm_state *state = cpl_pass_state(comm);
+    bool all_come = state && (state->watched || (state->has_topology && state->size == 1));
+    if (!all_come || state->meeting.pass.remaining == 0)
+        return false;
+    state->meeting.pass.remaining--;
+    return true;
+}
 
 #endif

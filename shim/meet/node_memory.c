@@ -1,7 +1,6 @@
-/* Memory of a node (node_memory.h). */
-#include "shim/meet/node_memory.h"
-
+/* Memory of a node (agree.h). */
 #include "shim/meet/agree.h"
+
 #include "shim/wait/collective.h"
 
 #include <stdio.h>

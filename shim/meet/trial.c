@@ -1,9 +1,6 @@
 /* Choosing by measurement (trial.h). */
 #include "shim/meet/trial.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* What drops a candidate: its best time, in times the fastest candidate's in the first round, and
  * in times another's median in the next ones. */
 #define HOPELESS 4.0
@@ -20,20 +17,6 @@
 /* Later trials have this part of the first one's rounds. */
 #define LATER_PART 2
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(const double *values, int32_t n)
-{
-    double sorted[CPL_TRIAL_ROUNDS];
-    memcpy(sorted, values, (size_t)n * sizeof *sorted);
-    qsort(sorted, (size_t)n, sizeof *sorted, compare);
-    return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
-}
-
 static void next_turn(struct cpl_trial *trial, int32_t from)
 {
     trial->turn = from;
@@ -46,6 +29,8 @@ static void start(struct cpl_trial *trial)
 {
     trial->running = true;
     trial->round = 0;
+    for (int32_t k = 0; k < trial->n; k++)
+        trial->slowest[k].n = 0;
     next_turn(trial, 0);
 }
 
@@ -159,8 +144,8 @@ void cpl_trial_judge(struct cpl_trial *trial, const double *slowest_us)
     for (int32_t k = 0; k < trial->n && trial->round > 0; k++) {
         if (!trial->in[k])
             continue;
-        trial->slowest_us[k][trial->round - 1] = slowest_us[k];
-        trial->median_us[k] = median(trial->slowest_us[k], trial->round);
+        cpl_samples_add(&trial->slowest[k], slowest_us[k]);
+        trial->median_us[k] = cpl_samples_median(&trial->slowest[k]);
     }
     int32_t n_left = drop(trial, slowest_us);
     int32_t n_rounds =

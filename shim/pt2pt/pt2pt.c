@@ -2,7 +2,7 @@
 #include "shim/pt2pt/pt2pt.h"
 
 #include "shim/carry/buffered.h"
-#include "shim/meet/alike.h"
+#include "shim/meet/meeting.h"
 #include "shim/state/hooks.h"
 #include "shim/wait/progress.h"
 

@@ -27,7 +27,7 @@ static bool alike(const struct cpl_record *a, const struct cpl_record *b)
            a->data_most == b->data_most && a->summary.tag == b->summary.tag &&
            a->summary.ordinal == b->summary.ordinal && a->summary.decided == b->summary.decided &&
            a->summary.plan_fingerprint == b->summary.plan_fingerprint &&
-           strcmp(a->way, b->way) == 0 && a->order.units.given == b->order.units.given &&
+           strcmp(a->way, b->way) == 0 && a->order.ordered == b->order.ordered &&
            a->order.next_kind == b->order.next_kind &&
            a->order.next_pattern == b->order.next_pattern;
 }
@@ -52,7 +52,6 @@ void cpl_report_add(const struct cpl_record *record)
         node->record.reductions.late += record->reductions.late;
         node->record.combined += record->combined;
         node->record.late_combined += record->late_combined;
-        node->record.order.calls += record->order.calls;
         return;
     }
     node = malloc(sizeof *node);

@@ -9,7 +9,6 @@
 
 #include "shim/base/names.h"
 #include "shim/base/samples.h"
-#include "shim/meet/send_order.h"
 #include "shim/meet/trial.h"
 #include "shim/report/plan_summary.h"
 
@@ -17,12 +16,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A better order of an exchange's messages; all is 0: none was found. */
+/* An exchange's messages left in the order that the next one asks for. */
 struct cpl_record_order {
+    bool ordered;
     int32_t next_kind;
     uint64_t next_pattern; /* fingerprint of the next exchange; 0: not known */
-    struct cpl_order_units units;
-    int64_t calls; /* calls sent in this order that MPI would have carried */
 };
 
 /* Reductions that carried messages of a point-to-point exchange, or might have. */
@@ -80,7 +78,7 @@ struct cpl_record {
     int64_t combined, late_combined; /* of all ranks */
     struct cpl_record_order order;
     struct cpl_plan_summary summary;
-    char way[CPL_RECORD_WAY]; /* that carries its calls (exchange/ways.def); empty: none */
+    char way[CPL_RECORD_WAY]; /* that carries its calls (exchange/way.h); empty: none */
     int32_t reason;           /* enum cpl_left_alone */
     int64_t data_most; /* allgathers: the most bytes of all ranks together in a call; else 0 */
     struct cpl_record_reductions reductions;

@@ -147,14 +147,14 @@ static json_t *times_json(const struct cpl_record_times *r)
     return json_pack("{s:I s:o}", "calls_per_point", (json_int_t)r->width, "points", list);
 }
 
+/* The exchange that follows, before which messages were ordered. */
 static json_t *order_json(const struct cpl_record_order *r)
 {
     char pattern[24];
     snprintf(pattern, sizeof pattern, "%016" PRIx64, r->next_pattern);
-    return json_pack("{s:{s:s s:s*} s:{s:i s:i} s:I}", "before", "kind",
-                     cpl_exchange_kind_name(r->next_kind), "pattern",
-                     r->next_pattern ? pattern : NULL, "units", "given", r->units.given, "ordered",
-                     r->units.ordered, "calls_ordered", (json_int_t)r->calls);
+    return json_pack("{s:{s:s s:s*}}", "before", "kind",
+                     cpl_exchange_kind_name((enum cpl_neighbor_kind)r->next_kind), "pattern",
+                     r->next_pattern ? pattern : NULL);
 }
 
 /* By which figures it was decided whether to manage messages (cpl_plan_carried_promises). */
@@ -232,7 +232,7 @@ static json_t *record_json(const struct cpl_record *r, const struct cpl_picture 
         "combined", r->combined > 0 ? json_integer(r->combined) : NULL, "combined_late",
         r->combined > 0 ? json_integer(r->late_combined) : NULL, "in_reductions",
         r->reductions.n > 0 ? reductions_json(r) : NULL, "order",
-        r->order.units.given > 0 ? order_json(&r->order) : NULL);
+        r->order.ordered ? order_json(&r->order) : NULL);
     if (o && s->known)
         add_summary(o, r, picture);
     return o;

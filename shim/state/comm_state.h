@@ -21,7 +21,7 @@
 /* A program that has so many has none to spare (calls/reclaim.h). */
 #define CPL_MANY_STATES 1024
 
-/* Calls that pass without a look (pass.h). */
+/* Calls that pass without a look (meet/meeting.h). */
 struct cpl_pass {
     int64_t remaining, granted;
 };

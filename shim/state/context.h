@@ -180,7 +180,7 @@ struct cpl_told {
 struct cpl_thread_level {
     int level;       /* the level that the program was told */
     bool raised;     /* MPI was asked for a higher level than the program asked for */
-    void *exclusive; /* the thread that settles something, or has asked to (meet/exclusive.h); NULL:
+    void *exclusive; /* the thread that settles something, or has asked to (meet/agree.h); NULL:
                         none */
 };
 

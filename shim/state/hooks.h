@@ -54,7 +54,7 @@ struct cpl_hooks {
      * (carry/embed.h). Local. */
     void (*board)(struct cpl_comm_state *state, bool blocking);
 
-    /* Adds what the part takes to be alike on all ranks when they meet (meet/alike.h). Local. */
+    /* Adds what the part takes to be alike on all ranks when they meet (meet/meeting.h). Local. */
     void (*alike)(const struct cpl_comm_state *state, struct cpl_alike *alike);
 
     /* Something is about to be managed or served, for the first time or again: from then on waits

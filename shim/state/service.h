@@ -20,7 +20,7 @@
  * made within CPL_OUTSIDE, which gives the lock back meanwhile, and a wait that polls hands it over
  * between two looks (cpl_service_give_way). So what other threads may change must be looked at
  * again after each of these. Only who settles something with all ranks keeps it meanwhile
- * (meet/exclusive.h). Threads get the lock in the order in which they have asked for it. */
+ * (meet/agree.h). Threads get the lock in the order in which they have asked for it. */
 #ifndef CARPOOL_SERVICE_H
 #define CARPOOL_SERVICE_H
 

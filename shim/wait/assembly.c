@@ -27,15 +27,8 @@ struct cpl_assembly {
     uint32_t n_barriers[]; /* with each rank of the node, that this one has entered */
 };
 
-/* Where the ranks of a communicator sit, by their ranks in `node`. */
+/* Where the ranks of a communicator sit, by their ranks in `node`; kept with the communicator. */
 struct seats {
-    int n;
-    const int *seat; /* NULL: all ranks of the node, in any order */
-    bool over_nodes; /* all ranks of MPI_COMM_WORLD, on several nodes; n is 0 */
-};
-
-/* The same, kept with a communicator of fewer ranks. */
-struct kept_seats {
     int n;      /* 0: they are not all on one node */
     bool whole; /* they are all ranks of MPI_COMM_WORLD */
     int seat[];
@@ -88,7 +81,8 @@ static int free_seats(MPI_Comm comm, int keyval, void *seats, void *extra)
     return MPI_SUCCESS;
 }
 
-struct cpl_assembly *cpl_assembly_make(MPI_Comm node, MPI_Comm leaders)
+struct cpl_assembly *cpl_assembly_make(MPI_Comm node, MPI_Comm leaders, unsigned char *memory,
+                                       int64_t bytes)
 {
     int n = 0;
     PMPI_Comm_size(node, &n);
@@ -105,23 +99,18 @@ struct cpl_assembly *cpl_assembly_make(MPI_Comm node, MPI_Comm leaders)
     }
     a->node = node;
     a->leaders = leaders;
+    a->memory = memory;
+    a->bytes = bytes;
     a->n = n;
     PMPI_Comm_rank(node, &a->rank);
     return a;
-}
-
-void cpl_assembly_use(struct cpl_assembly *a, unsigned char *memory, int64_t bytes)
-{
-    a->memory = memory;
-    a->bytes = bytes;
 }
 
 void cpl_assembly_free(struct cpl_assembly *a)
 {
     if (!a)
         return;
-    if (a->memory)
-        cpl_shared_free(a->memory, a->bytes);
+    cpl_shared_free(a->memory, a->bytes);
     PMPI_Comm_free_keyval(&a->keyval);
     PMPI_Comm_free(&a->node);
     if (a->leaders != MPI_COMM_NULL)
@@ -130,7 +119,7 @@ void cpl_assembly_free(struct cpl_assembly *a)
     free(a);
 }
 
-static void find_seats(const struct cpl_assembly *a, MPI_Comm comm, struct kept_seats *kept, int n)
+static void find_seats(const struct cpl_assembly *a, MPI_Comm comm, struct seats *kept, int n)
 {
     MPI_Group all, node, world;
     int in_world;
@@ -151,9 +140,9 @@ static void find_seats(const struct cpl_assembly *a, MPI_Comm comm, struct kept_
     PMPI_Group_free(&world);
 }
 
-static struct kept_seats *keep_seats(const struct cpl_assembly *a, MPI_Comm comm, int n)
+static struct seats *keep_seats(const struct cpl_assembly *a, MPI_Comm comm, int n)
 {
-    struct kept_seats *kept = malloc(sizeof *kept + (size_t)n * sizeof *kept->seat);
+    struct seats *kept = malloc(sizeof *kept + (size_t)n * sizeof *kept->seat);
     if (!kept)
         return NULL;
     find_seats(a, comm, kept, n);
@@ -163,31 +152,18 @@ static struct kept_seats *keep_seats(const struct cpl_assembly *a, MPI_Comm comm
     return NULL;
 }
 
-/* Waits for memory: the other ranks of the communicator wait in memory, too. n: its size. */
-static const struct kept_seats *kept_seats(const struct cpl_assembly *a, MPI_Comm comm, int n)
+/* Waits for memory: the other ranks of the communicator wait in memory, too. */
+static const struct seats *seats_of(const struct cpl_assembly *a, MPI_Comm comm)
 {
-    struct kept_seats *kept;
-    int found = 0, tries = 0;
+    struct seats *kept;
+    int found = 0, tries = 0, n;
     if (PMPI_Comm_get_attr(comm, a->keyval, &kept, &found) == MPI_SUCCESS && found)
         return kept;
+    PMPI_Comm_size(comm, &n);
     while (!(kept = keep_seats(a, comm, n)))
         cpl_memory_wait(&tries, "a communicator");
     cpl_memory_put_by();
     return kept;
-}
-
-/* No ranks: the communicator's cannot meet in memory. The same on all of them. */
-static struct seats seats_of(MPI_Comm comm)
-{
-    const struct cpl_assembly *a = cpl_context.comms.assembly;
-    int n = 0, inter = 0;
-    if (!a || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
-        return (struct seats){.n = 0};
-    PMPI_Comm_size(comm, &n);
-    if (n == cpl_context.size && n == a->n && !cpl_context.met_others)
-        return (struct seats){.n = n};
-    const struct kept_seats *kept = kept_seats(a, comm, n);
-    return (struct seats){kept->n, kept->seat, kept->n == 0 && kept->whole};
 }
 
 /* ---- the barrier */
@@ -207,11 +183,6 @@ static bool has_come(const struct cpl_assembly *a, int seat)
 {
     uint32_t n = atomic_load_explicit(number_of(a, seat, a->rank), memory_order_acquire);
     return (int32_t)(n - a->n_barriers[seat]) >= 0;
-}
-
-static int seat_at(const struct seats *seats, int k)
-{
-    return seats->seat ? seats->seat[k] : k;
 }
 
 /* While nothing is managed yet, others may prepare, and ask this rank. */
@@ -234,11 +205,11 @@ static void gather_in_memory(struct cpl_assembly *a, const struct seats *seats)
 {
     int n_idle = 0;
     for (int k = 0; k < seats->n; k++) {
-        a->n_barriers[seat_at(seats, k)]++;
-        tell(a, seat_at(seats, k));
+        a->n_barriers[seats->seat[k]]++;
+        tell(a, seats->seat[k]);
     }
     for (int k = 0; k < seats->n; k++)
-        await(a, seat_at(seats, k), &n_idle);
+        await(a, seats->seat[k], &n_idle);
 }
 
 static void gather_by_mpi(MPI_Comm comm)
@@ -271,18 +242,19 @@ static void gather_over_nodes(struct cpl_assembly *a)
  * the other group has left the first, so that all of this group have come. */
 void cpl_assembly_gather(MPI_Comm comm)
 {
-    const struct seats seats = seats_of(comm);
+    struct cpl_assembly *a = cpl_context.comms.assembly;
     int inter = 0;
-    if (seats.n > 0) {
-        gather_in_memory(cpl_context.comms.assembly, &seats);
+    PMPI_Comm_test_inter(comm, &inter);
+    const struct seats *seats = a && !inter ? seats_of(a, comm) : NULL;
+    if (seats && seats->n > 0) {
+        gather_in_memory(a, seats);
         return;
     }
-    if (seats.over_nodes) {
-        gather_over_nodes(cpl_context.comms.assembly);
+    if (seats && seats->whole) {
+        gather_over_nodes(a);
         return;
     }
     gather_by_mpi(comm);
-    PMPI_Comm_test_inter(comm, &inter);
     if (inter)
         gather_by_mpi(comm);
 }
@@ -326,7 +298,7 @@ void cpl_assembly_show(int step)
 const unsigned char *cpl_assembly_see(MPI_Comm comm, int rank, int step)
 {
     const struct cpl_assembly *a = cpl_context.comms.assembly;
-    struct slot *slot = slot_of(a, kept_seats(a, comm, a->n)->seat[rank], step);
+    struct slot *slot = slot_of(a, seats_of(a, comm)->seat[rank], step);
     int n_idle = 0;
     while (atomic_load_explicit(&slot->round, memory_order_acquire) != a->n_rounds)
         cpl_progress_pause(++n_idle);

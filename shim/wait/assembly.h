@@ -31,13 +31,11 @@ int cpl_assembly_steps(int n);
 /* Bytes that a node of n ranks needs, behind the head of the memory (shared_memory.h). */
 int64_t cpl_assembly_bytes(int n);
 
-/* What the caller needs to take part, before the memory is there. node: the ranks of the node;
- * leaders: the first ranks of all nodes, MPI_COMM_NULL on others. Both become the assembly's. NULL:
- * there is no memory, or MPI fails; they stay the caller's. Local. */
-struct cpl_assembly *cpl_assembly_make(MPI_Comm node, MPI_Comm leaders);
-
-/* The memory of the node, zeros, which becomes the assembly's. Local. */
-void cpl_assembly_use(struct cpl_assembly *assembly, unsigned char *memory, int64_t bytes);
+/* What the caller needs to take part. node: the ranks of the node; leaders: the first ranks of all
+ * nodes, MPI_COMM_NULL on others; memory: the node's, zeros. All become the assembly's. NULL: there
+ * is no memory for it, or MPI fails; they stay the caller's. Local. */
+struct cpl_assembly *cpl_assembly_make(MPI_Comm node, MPI_Comm leaders, unsigned char *memory,
+                                       int64_t bytes);
 
 /* Ends it; NULL is fine. Local but for the communicators, which are freed. */
 void cpl_assembly_free(struct cpl_assembly *assembly);

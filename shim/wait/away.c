@@ -52,12 +52,19 @@ int cpl_away_world_rank(MPI_Group group, int k)
     return rank;
 }
 
-static bool are_of_this_world(MPI_Group group, int n)
+bool cpl_away_is_of_this_world(MPI_Group group)
 {
-    bool all = true;
-    for (int k = 0; k < n && all && cpl_context.met_others; k++)
-        all = cpl_away_world_rank(group, k) != MPI_UNDEFINED;
-    return all;
+    MPI_Group world, others;
+    int n_others = 1;
+    if (!cpl_context.met_others)
+        return true;
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    if (PMPI_Group_difference(group, world, &others) == MPI_SUCCESS) {
+        PMPI_Group_size(others, &n_others);
+        PMPI_Group_free(&others);
+    }
+    PMPI_Group_free(&world);
+    return n_others == 0;
 }
 
 /* A barrier by dissemination. It needs no memory: a rank that stayed away would leave others
@@ -67,7 +74,7 @@ static void gather(MPI_Group group)
     int n = 0, me = MPI_UNDEFINED;
     PMPI_Group_size(group, &n);
     PMPI_Group_rank(group, &me);
-    if (me == MPI_UNDEFINED || !are_of_this_world(group, n))
+    if (me == MPI_UNDEFINED || !cpl_away_is_of_this_world(group))
         return;
     for (int distance = 1; distance < n; distance *= 2) {
         tell(cpl_away_world_rank(group, (me + distance) % n), CPL_AWAY_GATHER);
@@ -75,14 +82,9 @@ static void gather(MPI_Group group)
     }
 }
 
-void cpl_away_alone(void)
-{
-    cpl_progress_before_wait();
-}
-
 void cpl_away_group(MPI_Group group)
 {
-    cpl_away_alone();
+    cpl_progress_before_wait();
     if (cpl_away_gathers() && group != MPI_GROUP_NULL)
         gather(group);
 }
@@ -99,7 +101,7 @@ static void gather_got(int got, MPI_Group *group)
 void cpl_away_window(MPI_Win win)
 {
     MPI_Group group;
-    cpl_away_alone();
+    cpl_progress_before_wait();
     if (cpl_away_gathers() && win != MPI_WIN_NULL)
         gather_got(PMPI_Win_get_group(win, &group), &group);
 }
@@ -107,7 +109,7 @@ void cpl_away_window(MPI_Win win)
 void cpl_away_file(MPI_File file)
 {
     MPI_Group group;
-    cpl_away_alone();
+    cpl_progress_before_wait();
     if (cpl_away_gathers() && file != MPI_FILE_NULL)
         gather_got(PMPI_File_get_group(file, &group), &group);
 }

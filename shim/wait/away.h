@@ -27,14 +27,13 @@ void cpl_away_file(MPI_File file);
 /* Before a call in which the leaders of two groups wait for each other. */
 void cpl_away_leaders(MPI_Comm local, int local_leader, MPI_Comm peers, int remote_leader);
 
+/* Whether a group has only processes of this MPI_COMM_WORLD. Local. */
+bool cpl_away_is_of_this_world(MPI_Group group);
+
 /* cpl_away_gathers: whether such calls need a barrier, because something is managed or served.
  * Alike on all ranks between two collectives over them. cpl_away_world_rank: the rank in
  * MPI_COMM_WORLD of a group's k-th process; MPI_UNDEFINED when it belongs to another world. */
 bool cpl_away_gathers(void);
 int cpl_away_world_rank(MPI_Group group, int k);
-
-/* Before a call that waits only for ranks that are in MPI already: sends the batches and advances
- * calls that are under way. */
-void cpl_away_alone(void);
 
 #endif

@@ -8,20 +8,6 @@
 #include "shim/state/describe.h"
 #include "shim/wait/away.h"
 
-/* Whether a group has only processes of this MPI_COMM_WORLD. */
-static bool within_world(MPI_Group group)
-{
-    MPI_Group world, others;
-    int n_others = 1;
-    PMPI_Comm_group(MPI_COMM_WORLD, &world);
-    if (PMPI_Group_difference(group, world, &others) == MPI_SUCCESS) {
-        PMPI_Group_size(others, &n_others);
-        PMPI_Group_free(&others);
-    }
-    PMPI_Group_free(&world);
-    return n_others == 0;
-}
-
 static bool is_intercommunicator(MPI_Comm comm)
 {
     int inter = 0;
@@ -32,13 +18,15 @@ static bool is_intercommunicator(MPI_Comm comm)
 bool cpl_collective_of_this_world(MPI_Comm comm)
 {
     MPI_Group group;
+    if (!cpl_context.met_others)
+        return true;
     if (PMPI_Comm_group(comm, &group) != MPI_SUCCESS)
         return false;
-    bool within = within_world(group);
+    bool within = cpl_away_is_of_this_world(group);
     PMPI_Group_free(&group);
     if (within && is_intercommunicator(comm)) {
         PMPI_Comm_remote_group(comm, &group);
-        within = within_world(group);
+        within = cpl_away_is_of_this_world(group);
         PMPI_Group_free(&group);
     }
     return within;
@@ -60,7 +48,7 @@ bool cpl_collective_polls(MPI_Comm comm)
     if (s->shared)
         return s->lock.kept || has_settled_to_poll(comm);
     return cpl_context.busy.n_managed + cpl_context.busy.n_served > 0 && comm != MPI_COMM_NULL &&
-           (!cpl_context.met_others || cpl_collective_of_this_world(comm));
+           cpl_collective_of_this_world(comm);
 }
 
 /* Ends a nonblocking form; `started` is what its start returned. */

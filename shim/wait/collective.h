@@ -1,19 +1,15 @@
-/* Blocking collectives that poll: while any communicator is managed (pt2pt.h), a rank that waits in
- * a collective must go on forwarding, since other ranks may wait for what it forwards. Calls that
- * only move data run as their nonblocking form; the others are entered once all ranks have come, so
- * that they wait for no rank that waits for this one.
- *
- * A blocking collective does not match a nonblocking one, so all ranks of a communicator must
- * choose alike. They do, because n_managed and n_served change together on all ranks of
- * MPI_COMM_WORLD, and only in collectives over all of them (pt2pt_parts.h has communicators of
- * fewer); communicators with processes of another world never poll. Cost while nothing is managed:
- * a branch.
+/* Blocking collectives that poll while anything is carried (doc/architecture.md, Waiting). Calls
+ * that only move data run as their nonblocking form; the others are entered once all ranks have
+ * come, so that they wait for no rank that waits for this one. All ranks of a communicator choose
+ * alike, because n_managed and n_served change together on all ranks of MPI_COMM_WORLD, and only in
+ * collectives over all of them (pt2pt_parts.h has communicators of fewer); communicators with
+ * processes of another world never poll. Cost while nothing is managed: a branch.
  *
  * In a program with MPI_THREAD_MULTIPLE these may change while another thread enters a collective.
  * There the helper thread serves while a thread waits inside MPI (state/service.h), so no rank has
  * to poll; but it looks at times only. So the ranks settle at a communicator's own meetings whether
- * its collectives poll, and while they are in the exclusive section (meet/exclusive.h) all do.
- * Thread rule: within CPL_INSIDE; other threads of the program may go on meanwhile. */
+ * its collectives poll, and while they are in the exclusive section (meet/agree.h) all do. Thread
+ * rule: within CPL_INSIDE; other threads of the program may go on meanwhile. */
 #ifndef CARPOOL_COLLECTIVE_H
 #define CARPOOL_COLLECTIVE_H
 

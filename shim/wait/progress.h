@@ -37,8 +37,8 @@ bool cpl_progress_serve(void);
 /* Before a call that may wait: sends the batches. Local. */
 void cpl_progress_leave(void);
 
-/* Before a call that may wait without a communicator (windows, files): sends the batches and deals
- * once with what has come. Local. */
+/* Before a call that may wait without a communicator (windows, files), or only for ranks that are
+ * in MPI already: sends the batches and deals once with what has come. Local. */
 void cpl_progress_before_wait(void);
 
 /* Waits for an MPI request while polling. Returns the request's MPI error code. */

@@ -2,13 +2,12 @@
  * Random neighborhood collectives over random graphs, every byte checked.
  *
  *   neighbors [--graph KIND|mix] [--op OP|all] [--types basic|derived|all] [--calls N] [--seed S]
- *             [--max-count C] [--large] [--graphs N] [--w-unequal] [--alternate]
+ *             [--max-count C] [--large] [--graphs N] [--alternate]
  *
  * N graphs live at once, and a duplicate of the first; `calls` calls for each are interleaved in
  * random order, with --alternate one after the other. A call repeats the counts of the graph's call
  * before half of the time, sometimes with the very same buffers and types. Plain MPICH's alltoallw
- * is wrong where a rank's in- and out-degree differ: such graphs get other calls, unless
- * --w-unequal is given.
+ * is wrong where a rank's in- and out-degree differ: such graphs get other calls.
  */
 #include "neighbors.h"
 
@@ -21,7 +20,7 @@ struct options {
     int op;   /* N_OPS: all at random */
     enum types types;
     int n_calls, n_graphs, max_count;
-    bool large, w_unequal, alternate;
+    bool large, alternate;
     uint64_t seed;
 };
 
@@ -46,7 +45,6 @@ static struct options read_options(int argc, char **argv)
         .n_graphs = (int)test_option(argc, argv, "--graphs", 2),
         .max_count = (int)test_option(argc, argv, "--max-count", 20),
         .large = test_flag(argc, argv, "--large"),
-        .w_unequal = test_flag(argc, argv, "--w-unequal"),
         .alternate = test_flag(argc, argv, "--alternate"),
         .seed = test_key((uint64_t)test_option(argc, argv, "--seed", 1), 0),
     };
@@ -58,7 +56,7 @@ static void make_users(const struct options *opt, struct user users[])
 {
     for (int i = 0; i < opt->n_graphs; i++) {
         int kind = opt->kind < N_KINDS ? opt->kind : i % N_KINDS;
-        bool equal = !opt->w_unequal && (i % 2 == 1 || opt->op == OP_ALLTOALLW);
+        bool equal = i % 2 == 1 || opt->op == OP_ALLTOALLW;
         users[i] = (struct user){
             .graph = graph_make((enum kind)kind, i, equal, test_key(opt->seed, i)),
         };
@@ -69,7 +67,7 @@ static void make_users(const struct options *opt, struct user users[])
 static enum op pick_op(const struct options *opt, const struct graph *graph, struct test_rng *rng)
 {
     enum op op = (enum op)(opt->op < N_OPS ? opt->op : test_below(rng, N_OPS));
-    if (op == OP_ALLTOALLW && !graph->equal && !opt->w_unequal)
+    if (op == OP_ALLTOALLW && !graph->equal)
         op = OP_ALLTOALLV;
     return op;
 }
@@ -148,9 +146,9 @@ static void run(const struct options *opt, struct user users[])
 
 int main(int argc, char **argv)
 {
-    static const char *const known[] = {"--graph",     "--op",        "--types",     "--calls",
-                                        "--seed",      "--graphs",    "--max-count", "--large",
-                                        "--w-unequal", "--alternate", NULL};
+    static const char *const known[] = {"--graph",     "--op",     "--types",     "--calls",
+                                        "--seed",      "--graphs", "--max-count", "--large",
+                                        "--alternate", NULL};
     struct options opt;
     struct user *users;
 

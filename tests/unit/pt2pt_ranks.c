@@ -7,7 +7,7 @@
 #include "shim/base/log.h"
 #include "shim/carry/messages.h"
 #include "shim/meet/agree.h"
-#include "shim/meet/alike.h"
+#include "shim/meet/meeting.h"
 #include "shim/plan/plan_root.h"
 #include "shim/report/report.h"
 #include "shim/state/hooks.h"

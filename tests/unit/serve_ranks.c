@@ -7,7 +7,6 @@
 #include "shim/carry/line.h"
 #include "shim/carry/requests.h"
 #include "shim/meet/agree.h"
-#include "shim/meet/alike.h"
 #include "shim/meet/meeting.h"
 #include "shim/plan/plan_root.h"
 #include "shim/report/report.h"
@@ -158,13 +157,6 @@ int PMPI_Comm_call_errhandler(MPI_Comm comm, int code)
 
 static const struct cpl_way carrier = {.name = "carrier"};
 
-const struct cpl_way *cpl_ways_taking(const struct cpl_comm_state *state,
-                                      const struct cpl_exchange *x)
-{
-    (void)state, (void)x;
-    return NULL;
-}
-
 bool cpl_neighbor_data_make(struct cpl_neighbor_data *data, const struct cpl_adjacency *adjacency,
                             int n_extra)
 {
@@ -211,6 +203,7 @@ bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
                     struct cpl_agree_output *output)
 {
     *output = (struct cpl_agree_output){.n = 1};
+    assert_int_equal(input->bytes[input->n_messages - 1], 1);
     return find_plan(comm, input->able);
 }
 
@@ -252,26 +245,24 @@ int64_t cpl_neighbor_rank_bytes(const struct cpl_neighbor_side *side, int rank)
 bool cpl_adjacency_make(int rank, int n_in, const int *in, int n_out, const int *out,
                         struct cpl_adjacency *adjacency)
 {
-    static int first[FIBERS_MOST];
-    (void)rank, (void)n_in, (void)in;
-    for (int k = 0; k < n_out; k++)
-        first[k] = out[k];
-    adjacency->out = (struct cpl_neighbors){.n_messages = n_out, .rank = first};
+    static int peers[FIBERS_MOST][FIBERS_MOST], firsts[FIBERS_MOST + 1];
+    assert_int_equal(n_in, fibers_n() - 1);
+    assert_int_equal(n_out, n_in);
+    for (int k = 0; k <= n_in; k++)
+        firsts[k] = k;
+    for (int k = 0; k < n_in; k++) {
+        assert_int_equal(in[k], out[k]);
+        peers[rank][k] = in[k];
+    }
+    adjacency->in = (struct cpl_neighbors){.n = n_in,
+                                           .n_messages = n_in,
+                                           .peer = peers[rank],
+                                           .rank = peers[rank],
+                                           .first_part = firsts,
+                                           .part = firsts};
+    adjacency->out = adjacency->in;
+    adjacency->in.n -= !matches();
     return true;
-}
-
-bool cpl_alltoall_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *exchange,
-                             struct cpl_neighbor_notes *notes)
-{
-    assert_int_equal(notes->n, state->size - 1);
-    assert_int_equal(notes->bytes[state->size - 2], 1);
-    return find_plan(state->private_comm, true) && cpl_ways_offer(state, exchange, NULL) &&
-           cpl_agree_all(state->private_comm, matches());
-}
-
-struct cpl_comm_state *cpl_alltoall_describe(struct cpl_neighbor_call *call)
-{
-    return cpl_comm_state_get(call->comm);
 }
 
 void cpl_adjacency_free(struct cpl_adjacency *adjacency)
@@ -299,16 +290,12 @@ bool cpl_progress_serve(void)
 
 struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *call,
                                              struct cpl_comm_state *state,
-                                             struct cpl_exchange *exchange,
-                                             const struct cpl_way *way, bool *refused)
+                                             struct cpl_exchange *exchange, bool *refused)
 {
-    (void)call, (void)state, (void)exchange;
+    (void)call, (void)state;
     *refused = false;
-    assert_ptr_equal(way, &carrier);
-    struct cpl_neighbor_op *op = calloc(1, sizeof *op);
-    if (op)
-        op->carrying.way = way;
-    return op;
+    assert_ptr_equal(exchange->plans.candidate[0].way, &carrier);
+    return calloc(1, sizeof(struct cpl_neighbor_op));
 }
 
 void cpl_neighbor_op_start(struct cpl_neighbor_op *op)
@@ -337,13 +324,6 @@ void cpl_request_open_collective(struct cpl_request *request)
 void cpl_request_close_collective(struct cpl_request *request, int error)
 {
     (void)request, (void)error;
-}
-
-int cpl_request_settle(struct cpl_request *request, MPI_Request *handle, MPI_Status *status)
-{
-    (void)handle, (void)status;
-    free(request);
-    return MPI_SUCCESS;
 }
 
 void cpl_neighbor_drain(struct cpl_exchange *exchange)

@@ -1,6 +1,6 @@
-/* What may be spent (shim/base/account.h), and which of two ways is faster (shim/meet/pairs.h). */
+/* What may be spent (shim/base/account.h), and which of two ways is faster (shim/meet/trial.h). */
 #include "shim/base/account.h"
-#include "shim/meet/pairs.h"
+#include "shim/meet/trial.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

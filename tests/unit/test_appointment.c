@@ -5,7 +5,6 @@
 
 #include "fibers.h"
 #include "mock_mpi.h"
-#include "shim/meet/date.h"
 #include "shim/meet/meeting.h"
 #include "shim/state/comm_state.h"
 #include "shim/wait/progress.h"

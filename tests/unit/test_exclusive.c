@@ -1,9 +1,8 @@
-/* Tests of entering the exclusive section (shim/meet/exclusive.h): on all ranks or on none, alone,
+/* Tests of entering the exclusive section (shim/meet/agree.h): on all ranks or on none, alone,
  * and with the lock kept until it is given back. */
-#include "shim/meet/exclusive.h"
+#include "shim/meet/agree.h"
 
 #include "shim/base/log.h"
-#include "shim/meet/agree.h"
 #include "shim/state/context.h"
 #include "shim/wait/collective.h"
 

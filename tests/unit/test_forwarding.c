@@ -61,7 +61,7 @@ void cpl_progress_leave(void)
     seen.n_left++;
 }
 
-void cpl_away_alone(void)
+void cpl_progress_before_wait(void)
 {
     assert_int_equal(seen.n_calls, 0); /* before MPI's call, not after it */
     seen.n_alone++;

@@ -4,8 +4,6 @@
 
 #include "shim/base/log.h"
 #include "shim/meet/agree.h"
-#include "shim/meet/exclusive.h"
-#include "shim/meet/pass.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/hooks.h"
 #include "shim/wait/collective.h"
