@@ -54,6 +54,7 @@ void cpl_embed_free(struct cpl_embed *embed)
     struct cpl_reduction *r, *next;
     LL_FOREACH_SAFE(embed->spare, r, next)
     free(r);
+    free(embed->points);
     free(embed->slot);
     free(embed->cargo);
     *embed = (struct cpl_embed){.on = false};
@@ -188,8 +189,8 @@ static void send(struct cpl_reduction *r, int to, int32_t step, int mask, int va
     cpl_combined_send_reduction(&line->combined, buffer, to, embed->number, step);
 }
 
-/* Combines another rank's vector with this one's. Theirs comes first, as in MPICH: of two
- * NaNs a sum keeps one by the place. */
+/* Combines another rank's vector with this one's. Theirs comes first, as in MPICH, whatever the
+ * points: of two NaNs a sum keeps one by the place. */
 static void combine(struct cpl_reduction *r, const unsigned char *theirs)
 {
     const struct cpl_embed_kind *kind = r->kind;
@@ -286,13 +287,19 @@ void cpl_embed_finish(struct cpl_comm_state *state)
         cpl_progress_poll();
 }
 
-/* Prepares a reduction of the values in vector. */
+/* Prepares a reduction of the values in vector. IN_ORDER kinds, and kinds being compared, use the
+ * ranks' own order, on which their bits depend. */
 static void prepare(struct cpl_reduction *r, struct cpl_comm_state *state,
                     struct cpl_embed_kind *kind, const void *input, void *vector)
 {
+    const struct cpl_embed *embed = &state->line->embed;
     r->state = state;
     r->kind = kind;
     r->cube = cpl_hypercube_of(state->size);
+    if (embed->points && kind->verdict == CPL_EMBED_ANY_ORDER) {
+        r->cube.point_of = embed->points;
+        r->cube.rank_at = embed->points + state->size;
+    }
     r->vector = vector;
     r->bytes = (size_t)(kind->count * kind->extent);
     r->runs = r->over = false;

@@ -6,7 +6,8 @@
  * vector with the rank whose point differs in bit k, and sends on to it the messages whose
  * destination differs in that bit. After log2(P) steps every message has arrived. When P is no
  * power of two, the first points fold: of two neighbours the even one sends all it has to the odd
- * one, and gets the result and its messages back at the end. Rank i is point i.
+ * one, and gets the result and its messages back at the end. Points are the ranks or, where the
+ * order of combining does not matter, points of a map (planner/grid/hypercube.h).
  *
  * Which reductions the shim carries out depends only on values that are alike on all ranks: the
  * arguments, and what was agreed when the communicator became managed. Each rank decides alone
@@ -45,6 +46,8 @@ struct cpl_embed {
     bool
         tried; /* the last reduction was the first of its kind or was compared, so it took longer */
     struct cpl_embed_kinds kinds;
+    int32_t *
+        points; /* the points of the ranks, then the ranks at the points; NULL: rank i is point i */
     struct cpl_reduction
         *pending; /* reductions that are started and not over, in order; the first one runs */
     struct cpl_reduction *spare;

@@ -4,17 +4,20 @@
  * plan: if one rank alone gave the plan up, the others would wait for it. */
 #include "shim/plan/plan_agree.h"
 
+#include "planner/grid/hypercube.h"
 #include "planner/keep/plan_file.h"
 #include "planner/rank_plan.h"
 #include "shim/base/aside.h"
 #include "shim/base/environment.h"
 #include "shim/base/log.h"
 #include "shim/base/shared_memory.h"
+#include "shim/carry/line.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/decision.h"
 #include "shim/meet/meeting.h"
 #include "shim/plan/plan_root.h"
 #include "shim/plan/plan_together.h"
+#include "shim/state/comm_state.h"
 #include "shim/state/context.h"
 #include "shim/state/device.h"
 #include "shim/wait/collective.h"
@@ -285,4 +288,57 @@ bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
     double seconds = cpl_account_end(account, expense, CPL_COST_PLANNING, PMPI_Wtime());
     account->planning_ratio = 1e3 * seconds / usual_ms(input, &all.size, cpl_agree_search(input));
     return done;
+}
+
+/* --- points of ranks in reductions */
+
+/* On the root: makes the map, points of the ranks, then the ranks at the points. Returns whether it
+ * moves ranks. */
+static bool map(const struct cpl_decision *decision, int32_t *points)
+{
+    struct cpl_pattern pattern;
+    struct cpl_machine machine;
+    struct cpl_error error;
+    bool changed = false;
+    double us = 0;
+    if (cpl_plan_root_pattern(decision, &pattern, &error))
+        return false;
+    if (!cpl_plan_root_machine(decision->n_ranks, decision->headers, sizeof(struct cpl_seat),
+                               &machine, &error)) {
+        bool done = !cpl_hypercube_map(&pattern, &machine, 1, points, &changed, &us, &error);
+        changed &= done;
+        cpl_machine_free(&machine);
+    }
+    cpl_pattern_free(&pattern);
+    for (int32_t i = 0; i < decision->n_ranks && changed; i++)
+        points[decision->n_ranks + points[i]] = i;
+    if (changed)
+        cpl_log(CPL_LOG_INFO, "embed",
+                "%d ranks placed for reductions that carry messages: %.1f us", decision->n_ranks,
+                us);
+    return changed;
+}
+
+void cpl_embed_map(struct cpl_comm_state *state, int n, const struct cpl_handed_message *messages)
+{
+    MPI_Comm comm = state->private_comm;
+    size_t n_words = 2 * (size_t)state->size;
+    int32_t *points = calloc(n_words, sizeof *points);
+    const struct cpl_seat seat = cpl_agree_seat(comm);
+    int changed = false;
+    struct cpl_decision decision;
+    cpl_decision_open(&decision, comm, cpl_agree_root(comm, state->rank));
+    if (cpl_decision_hand_in(&decision,
+                             &(struct cpl_handed_in){points && (n == 0 || messages), &seat,
+                                                     sizeof seat, messages, n, sizeof *messages})) {
+        changed = cpl_decision_is_root(&decision) && map(&decision, points);
+        cpl_decision_answer(&decision, &changed, sizeof changed);
+    }
+    if (changed) {
+        cpl_decision_answer(&decision, points, n_words * sizeof *points);
+        state->line->embed.points = points;
+    } else {
+        free(points);
+    }
+    cpl_decision_close(&decision);
 }

@@ -11,6 +11,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+struct cpl_comm_state;
+struct cpl_handed_message; /* plan_root.h */
+
 /* Plans for one exchange, to be tried against each other. */
 #define CPL_MAX_PLANS 2
 
@@ -73,6 +76,14 @@ bool cpl_plan_is_early(MPI_Comm comm, const struct cpl_agree_input *input, doubl
  * the same result on all ranks. */
 bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
                     struct cpl_agree_output *output);
+
+/* Maps ranks to points of the reductions of a communicator, so that ranks that exchange much data
+ * are near each other ([Selvitopi-embed], section 4): chooses the points of ranks for the messages
+ * that reductions are to carry: this rank hands in n of them; destinations may recur; NULL: it had
+ * no memory for them. One rank of the private communicator decides for all. If a map costs less,
+ * the state's reductions get points. When memory runs out on a rank, all ranks stay their own
+ * points. Collective. */
+void cpl_embed_map(struct cpl_comm_state *state, int n, const struct cpl_handed_message *messages);
 
 static inline void cpl_agree_output_free(struct cpl_agree_output *output)
 {

@@ -345,16 +345,27 @@ static enum cpl_status summarise(const struct cpl_strategy_input *input,
     return CPL_OK;
 }
 
-/* The cost that the messages add to a reduction, if one follows. */
+/* The cost that the messages add to a reduction, over ranks placed for them if its order does not
+ * matter.
+ */
 static enum cpl_status embedded_cost(const struct cpl_strategy_input *input,
                                      enum cpl_embed_verdict reduced, double *us,
                                      struct cpl_error *error)
 {
     const struct cpl_pattern *pairs = cpl_pattern_pairs(input->pattern);
     struct cpl_hypercube cube = cpl_hypercube_of(pairs->n_ranks);
-    return reduced == CPL_EMBED_REFUSED ? CPL_OK
-                                        : cpl_hypercube_carry_cost(&cube, pairs, input->machine,
-                                                                   input->unit_bytes, us, error);
+    bool changed;
+    if (reduced == CPL_EMBED_REFUSED) /* no reduction follows */
+        return CPL_OK;
+    if (reduced != CPL_EMBED_ANY_ORDER)
+        return cpl_hypercube_carry_cost(&cube, pairs, input->machine, input->unit_bytes, us, error);
+    int32_t *point_of = calloc((size_t)pairs->n_ranks, sizeof *point_of);
+    if (!point_of)
+        return cpl_fail_memory(error, "mapping the ranks");
+    enum cpl_status status =
+        cpl_hypercube_map(pairs, input->machine, input->unit_bytes, point_of, &changed, us, error);
+    free(point_of);
+    return status;
 }
 
 /* Makes the plans, in a zeroed set, which the caller frees in any case, and their summaries. */

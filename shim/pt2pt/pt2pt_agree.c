@@ -308,6 +308,11 @@ static bool embeds(const struct cpl_plan_summary *summary)
             summary->embedded_us < summary->planned.modelled_us);
 }
 
+static bool rides_in_any_order(const struct cpl_pt2pt *p, const struct slices *slices, int plan)
+{
+    return p->plans.embeds[plan] && slices->summary[plan].reduced == CPL_EMBED_ANY_ORDER;
+}
+
 /* Takes over the plans. Local. */
 static bool add_plans(struct cpl_comm_state *state, bool ready, struct slices *slices)
 {
@@ -329,6 +334,47 @@ static bool add_plans(struct cpl_comm_state *state, bool ready, struct slices *s
             p->plans.summary[k] = slices->summary[k];
     }
     return ready;
+}
+
+/* What this rank sends in the exchanges whose messages ride in reductions in any order; NULL: no
+ * memory. */
+static struct cpl_handed_message *list_riding(const struct cpl_pt2pt *p,
+                                              const struct exchanges *exchanges,
+                                              const struct slices *slices, int rank, int *n)
+{
+    size_t most = 1;
+    for (int e = 0; e < exchanges->n; e++) {
+        const struct cpl_signature *sent = signature_of(p, exchanges->of[e]);
+        most += sent ? (size_t)sent->n_dests : 0;
+    }
+    struct cpl_handed_message *messages = calloc(most, sizeof *messages);
+    *n = 0;
+    for (int e = 0; e < exchanges->n && messages; e++) {
+        const struct cpl_signature *sent = signature_of(p, exchanges->of[e]);
+        int plan = exchanges->plan[e];
+        if (plan == CPL_NO_PLAN || !sent || !rides_in_any_order(p, slices, plan))
+            continue;
+        for (int k = 0; k < sent->n_dests; k++)
+            if (sent->dest[k] != rank)
+                messages[(*n)++] = (struct cpl_handed_message){sent->bytes[k], sent->dest[k], -1};
+    }
+    return messages;
+}
+
+/* Places the ranks for what rides in reductions. Collective. */
+static void map_ranks(struct cpl_comm_state *state, const struct exchanges *exchanges,
+                      const struct slices *slices)
+{
+    const struct cpl_pt2pt *p = state->pt2pt;
+    bool any = false;
+    int n;
+    for (int plan = 0; plan < slices->n; plan++)
+        any |= rides_in_any_order(p, slices, plan);
+    if (!any || p->line->embed.points)
+        return;
+    struct cpl_handed_message *messages = list_riding(p, exchanges, slices, state->rank, &n);
+    cpl_embed_map(state, n, messages);
+    free(messages);
 }
 
 #define LONGEST_HOLD 0.02 /* seconds */
@@ -357,6 +403,7 @@ static void manage(struct cpl_comm_state *state, const struct exchanges *exchang
     ready = ready && keep_cycle(p, exchanges);
     cpl_combined_open_lanes(&p->line->combined, state->private_comm, ready);
     cpl_notes_free(&p->learned.notes);
+    map_ranks(state, exchanges, slices);
     if (cpl_agree_all(state->private_comm, ready)) {
         cpl_pt2pt_learn_order(state);
         set_hold(state);

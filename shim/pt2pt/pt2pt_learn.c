@@ -520,7 +520,7 @@ void cpl_profile_report_plans(struct cpl_comm_state *state)
         r.combined = all[k].sent;
         r.late_combined = all[k].late;
         r.reductions = (struct cpl_record_reductions){embed->n_reductions, sends, carried_all[0],
-                                                      carried_all[1]};
+                                                      carried_all[1], embed->points};
         r.windows = cpl_profile_windows(state);
         r.summary = p->plans.summary[k];
         r.reason = p->reason;

@@ -29,6 +29,7 @@ struct cpl_record_reductions {
     int64_t sends;    /* messages of the reductions that the busiest rank sent */
     int64_t messages; /* messages of the program that they carried */
     int64_t late;     /* messages of the program that went on alone after the hold time */
+    bool mapped;      /* ranks were assigned points that suit what the reductions carry */
 };
 
 /* The trials of an exchange. */

@@ -208,11 +208,11 @@ static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_
 /* What reductions carried. */
 static json_t *reductions_json(const struct cpl_record *r)
 {
-    return json_pack("{s:I s:f s:I s:I s:f}", "reductions", (json_int_t)r->reductions.n,
+    return json_pack("{s:I s:f s:I s:I s:b s:f}", "reductions", (json_int_t)r->reductions.n,
                      "sends_max_per_reduction",
                      (double)r->reductions.sends / (double)r->reductions.n, "messages_carried",
                      (json_int_t)r->reductions.messages, "late", (json_int_t)r->reductions.late,
-                     "modelled_us", r->summary.embedded_us);
+                     "mapped", r->reductions.mapped, "modelled_us", r->summary.embedded_us);
 }
 
 static json_t *record_json(const struct cpl_record *r, const struct cpl_picture *picture)

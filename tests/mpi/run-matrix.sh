@@ -191,6 +191,11 @@ judge() { # description, strategy, whether calls must have been planned, whether
             why="${why:+$why, }no message rode in a reduction"
         fi ;;
     esac
+    case $flags in *mapped*)
+        if [ "$3$4" != nono ] && ! grep -q '"mapped": true' "$tmp/report.json" 2>/dev/null; then
+            why="${why:+$why, }no ranks were placed for reductions"
+        fi ;;
+    esac
     case $flags in *lanes*)
         if [ "$3$4" != nono ] && [ "$lanes" = auto ] && ! was_laned; then
             why="${why:+$why, }nothing went by lanes"
