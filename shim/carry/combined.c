@@ -45,8 +45,7 @@ struct cpl_combined_plan {
     struct instance instance[N_INSTANCES];
 };
 
-/* A combined message with room for so many bytes of segments. */
-static struct cpl_send_buffer *take_buffer(struct cpl_combined *combined, size_t bytes)
+struct cpl_send_buffer *cpl_combined_open(struct cpl_combined *combined, size_t bytes)
 {
     return cpl_send_buffers_take(&combined->buffers, sizeof(struct header), bytes);
 }
@@ -78,36 +77,29 @@ static void send_unplanned(struct cpl_combined *combined, struct cpl_send_buffer
             (struct header){.plan = CPL_NO_PLAN});
 }
 
-/* Segments in memory, as many at a time as a combined message carries. */
-void cpl_combined_send(struct cpl_combined *combined, int dest, const unsigned char *segments,
-                       size_t bytes, uint32_t n)
+void cpl_combined_send(struct cpl_combined *combined, const unsigned char *segments, size_t bytes)
 {
-    while (n > 0) {
-        size_t part = 0;
-        uint32_t n_part = 0;
-        while (n_part < n) {
-            struct cpl_segment segment;
-            memcpy(&segment, segments + part, sizeof segment);
+    for (size_t at = 0; at < bytes;) {
+        struct cpl_segment segment;
+        size_t end = at;
+        uint32_t n = 0;
+        for (int dest = -1; end < bytes; n++) {
+            memcpy(&segment, segments + end, sizeof segment);
             size_t more = cpl_segment_bytes(&segment);
-            if (n_part > 0 && sizeof(struct header) + part + more > CPL_COMBINED_BYTES)
+            if (n > 0 && (segment.dest != dest ||
+                          sizeof(struct header) + end - at + more > CPL_COMBINED_BYTES))
                 break;
-            part += more;
-            n_part++;
+            dest = segment.dest;
+            end += more;
         }
-        struct cpl_send_buffer *buffer = take_buffer(combined, part);
-        memcpy(buffer->bytes + buffer->used, segments, part);
-        buffer->used += part;
-        buffer->n_segments = n_part;
-        send_unplanned(combined, buffer, dest);
-        segments += part;
-        bytes -= part;
-        n -= n_part;
+        memcpy(&segment, segments + at, sizeof segment);
+        struct cpl_send_buffer *buffer = cpl_combined_open(combined, end - at);
+        memcpy(buffer->bytes + buffer->used, segments + at, end - at);
+        buffer->used += end - at;
+        buffer->n_segments = n;
+        send_unplanned(combined, buffer, segment.dest);
+        at = end;
     }
-}
-
-struct cpl_send_buffer *cpl_combined_open(struct cpl_combined *combined, size_t bytes)
-{
-    return take_buffer(combined, bytes);
 }
 
 void cpl_combined_send_reduction(struct cpl_combined *combined, struct cpl_send_buffer *buffer,
@@ -135,7 +127,7 @@ static int send_alone(struct cpl_combined *combined, const struct cpl_segment *s
                       const unsigned char *payload, const struct cpl_span *span)
 {
     struct cpl_segment alone = *segment;
-    struct cpl_send_buffer *buffer = take_buffer(combined, cpl_segment_bytes(segment));
+    struct cpl_send_buffer *buffer = cpl_combined_open(combined, cpl_segment_bytes(segment));
     alone.slot = CPL_NO_SLOT;
     int result = copy_payload(cpl_send_buffer_append(buffer, &alone), &alone, payload, span);
     if (result == MPI_SUCCESS)
@@ -158,7 +150,7 @@ static void leave(struct cpl_combined *combined, int p, struct instance *instanc
 {
     const struct cpl_rank_plan *slice = &combined->plan[p]->relay.slice;
     struct cpl_send_buffer *held = instance->held[e];
-    struct cpl_send_buffer *buffer = held ? held : take_buffer(combined, 0);
+    struct cpl_send_buffer *buffer = held ? held : cpl_combined_open(combined, 0);
     combined->n_holding -= held != NULL;
     instance->held[e] = NULL;
     send_by(combined, buffer, slice->out_to[e], combined->plan[p]->lane[e],
@@ -242,7 +234,7 @@ static int put(struct cpl_combined *combined, const struct cpl_relay *relay,
         return send_alone(combined, segment, payload, span);
     struct cpl_send_buffer *held = instance->held[e];
     struct cpl_send_buffer *buffer =
-        held ? held : take_buffer(combined, cpl_segment_bytes(segment));
+        held ? held : cpl_combined_open(combined, cpl_segment_bytes(segment));
     struct cpl_segment placed = *segment;
     placed.slot = place - relay->slice.out_first[e];
     size_t used = buffer->used;
@@ -355,28 +347,6 @@ void cpl_combined_abandon(struct cpl_combined *combined, int plan)
     combined->plan[plan]->mine--;
 }
 
-static bool is_in_edge(const struct cpl_rank_plan *slice, int32_t e, int32_t from, int32_t wave)
-{
-    return e < slice->n_in && slice->in_wave[e] == wave && slice->in_from[e] == from;
-}
-
-/* In-edges are in the order of waves, then senders. `guess` may be the one. */
-static int32_t find_in_edge(const struct cpl_rank_plan *slice, int32_t from, int32_t wave,
-                            int32_t guess)
-{
-    int32_t low = 0, high = slice->n_in;
-    if (is_in_edge(slice, guess, from, wave))
-        return guess;
-    while (low < high) {
-        int32_t e = (low + high) / 2;
-        if (slice->in_wave[e] < wave || (slice->in_wave[e] == wave && slice->in_from[e] < from))
-            low = e + 1;
-        else
-            high = e;
-    }
-    return is_in_edge(slice, low, from, wave) ? low : -1;
-}
-
 /* A segment of a combined message: delivered, forwarded by the plan, or sent straight to its
  * destination. */
 static void handle_segment(struct cpl_combined *combined, const struct header *header,
@@ -414,7 +384,7 @@ static void handle(struct cpl_combined *combined, int from, const unsigned char 
         return;
     }
     if (header.plan >= 0 && header.plan < combined->n_plans) {
-        in_edge = find_in_edge(&combined->plan[header.plan]->relay.slice, from, header.wave, guess);
+        in_edge = cpl_relay_in_edge(&combined->plan[header.plan]->relay, from, header.wave, guess);
         if (in_edge >= 0)
             instance = find_instance(combined, header.plan, header.instance);
     }
@@ -583,11 +553,6 @@ static bool allocate_plan(struct cpl_combined_plan *plan)
 struct cpl_combined_counts cpl_combined_counts(const struct cpl_combined *combined, int plan)
 {
     return combined->plan[plan]->count;
-}
-
-struct cpl_relay *cpl_combined_relay(struct cpl_combined *combined, int plan)
-{
-    return &combined->plan[plan]->relay;
 }
 
 int cpl_combined_add_plan(struct cpl_combined *combined, int32_t *words, int32_t n_words)

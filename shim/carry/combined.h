@@ -77,9 +77,6 @@ int cpl_combined_add_plan(struct cpl_combined *combined, int32_t *words, int32_t
 /* What a plan has done so far. Local. */
 struct cpl_combined_counts cpl_combined_counts(const struct cpl_combined *combined, int plan);
 
-/* What a plan's combined messages wait for, and the order in which they leave. */
-struct cpl_relay *cpl_combined_relay(struct cpl_combined *combined, int plan);
-
 /* Opens lanes for the combined messages of all plans inside the node, once all are added; able:
  * false when this rank has not got all. Collective over the private communicator. */
 void cpl_combined_open_lanes(struct cpl_combined *combined, MPI_Comm comm, bool able);
@@ -107,13 +104,12 @@ void cpl_combined_align(struct cpl_combined *combined);
  */
 void cpl_combined_abandon(struct cpl_combined *combined, int plan);
 
-/* Sends segments straight to their common destination, as they lie in memory (each with its payload
- * padded to 8 bytes). */
-void cpl_combined_send(struct cpl_combined *combined, int dest, const unsigned char *segments,
-                       size_t bytes, uint32_t n);
+/* Sends segments straight to their destinations, as they lie in memory (each with its payload
+ * padded to 8 bytes). Consecutive ones to the same destination travel together. */
+void cpl_combined_send(struct cpl_combined *combined, const unsigned char *segments, size_t bytes);
 
-/* A reduction's message (embed.h) with room for so many bytes: open it, append to it up to
- * CPL_COMBINED_BYTES, send it. */
+/* A message with room for so many bytes of segments; of a reduction (embed.h): open it, append to
+ * it up to CPL_COMBINED_BYTES, send it. */
 struct cpl_send_buffer *cpl_combined_open(struct cpl_combined *combined, size_t bytes);
 void cpl_combined_send_reduction(struct cpl_combined *combined, struct cpl_send_buffer *buffer,
                                  int dest, uint32_t number, int32_t step);

@@ -66,7 +66,7 @@ static void send_alone(struct cpl_line *line, const unsigned char *segment)
 {
     struct cpl_segment head;
     memcpy(&head, segment, sizeof head);
-    cpl_combined_send(&line->combined, head.dest, segment, cpl_segment_bytes(&head), 1);
+    cpl_combined_send(&line->combined, segment, cpl_segment_bytes(&head));
     line->embed.n_late++;
 }
 

@@ -34,8 +34,7 @@ static void acknowledge(void *context, const struct cpl_segment *segment)
     if (segment->source == state->rank)
         cpl_sending_acknowledged(&state->line->synchronous, state->rank, segment->number);
     else
-        cpl_combined_send(&state->line->combined, answer.dest, (const unsigned char *)&answer,
-                          sizeof answer, 1);
+        cpl_combined_send(&state->line->combined, (const unsigned char *)&answer, sizeof answer);
 }
 
 static void deliver(void *context, const struct cpl_segment *segment, const unsigned char *payload)

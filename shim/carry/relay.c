@@ -58,6 +58,28 @@ bool cpl_relay_init(struct cpl_relay *relay, int32_t *words, int32_t n_words)
     return true;
 }
 
+static bool is_in_edge(const struct cpl_rank_plan *slice, int32_t e, int32_t from, int32_t wave)
+{
+    return e < slice->n_in && slice->in_wave[e] == wave && slice->in_from[e] == from;
+}
+
+/* In-edges are in the order of waves, then senders. */
+int32_t cpl_relay_in_edge(const struct cpl_relay *relay, int32_t from, int32_t wave, int32_t guess)
+{
+    const struct cpl_rank_plan *slice = &relay->slice;
+    int32_t low = 0, high = slice->n_in;
+    if (is_in_edge(slice, guess, from, wave))
+        return guess;
+    while (low < high) {
+        int32_t e = (low + high) / 2;
+        if (slice->in_wave[e] < wave || (slice->in_wave[e] == wave && slice->in_from[e] < from))
+            low = e + 1;
+        else
+            high = e;
+    }
+    return is_in_edge(slice, low, from, wave) ? low : -1;
+}
+
 void cpl_relay_free(struct cpl_relay *relay)
 {
     cpl_arena_free(&relay->arena);

@@ -41,6 +41,9 @@ struct cpl_relay {
 bool cpl_relay_init(struct cpl_relay *relay, int32_t *words, int32_t n_words);
 void cpl_relay_free(struct cpl_relay *relay);
 
+/* The in-edge from a rank in a wave, perhaps `guess`; -1: there is none. O(log in-edges). */
+int32_t cpl_relay_in_edge(const struct cpl_relay *relay, int32_t from, int32_t wave, int32_t guess);
+
 /* Begins an exchange: writes to missing how many sources each of the n_out out-edges misses. */
 static inline void cpl_relay_begin(const struct cpl_relay *relay, int32_t *missing)
 {

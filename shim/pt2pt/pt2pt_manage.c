@@ -30,28 +30,6 @@ static void flush_planned(struct cpl_comm_state *state, const struct cpl_signatu
     cpl_combined_end(&p->line->combined, plan);
 }
 
-/* Sends each message to its destination; consecutive messages to the same one travel together. */
-static void flush_alone(struct cpl_pt2pt *p)
-{
-    size_t begin = 0, at = 0;
-    uint32_t n = 0;
-    int dest = -1;
-    while (at < p->batch.used) {
-        struct cpl_segment segment;
-        memcpy(&segment, p->batch.segments + at, sizeof segment);
-        if (n > 0 && segment.dest != dest) {
-            cpl_combined_send(&p->line->combined, dest, p->batch.segments + begin, at - begin, n);
-            begin = at;
-            n = 0;
-        }
-        dest = segment.dest;
-        n++;
-        at += cpl_segment_bytes(&segment);
-    }
-    if (n > 0)
-        cpl_combined_send(&p->line->combined, dest, p->batch.segments + begin, at - begin, n);
-}
-
 /* One in this many times that a signature was followed may have been in vain. */
 #define FOLLOWED_PER_ABANDONED 64
 
@@ -204,7 +182,7 @@ void cpl_pt2pt_flush(struct cpl_comm_state *state)
         flush_planned(state, s, plan);
         count_planned(p, plan);
     } else {
-        flush_alone(p);
+        cpl_combined_send(&p->line->combined, p->batch.segments, p->batch.used);
         if (s && s->plan != CPL_NO_PLAN)
             p->plans.count[s->plan].all++;
     }

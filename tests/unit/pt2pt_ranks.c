@@ -143,10 +143,9 @@ int cpl_combined_put_span(struct cpl_combined *combined, int plan, int32_t k,
     return MPI_SUCCESS;
 }
 
-void cpl_combined_send(struct cpl_combined *combined, int dest, const unsigned char *segments,
-                       size_t bytes, uint32_t n)
+void cpl_combined_send(struct cpl_combined *combined, const unsigned char *segments, size_t bytes)
 {
-    (void)combined, (void)dest, (void)segments, (void)bytes, (void)n;
+    (void)combined, (void)segments, (void)bytes;
 }
 
 bool cpl_line_open(struct cpl_comm_state *state)

@@ -216,7 +216,7 @@ static void send_straight(struct machine *m, int r, int32_t from)
         memset(memory, 0, sizeof memory);
         struct cpl_segment segment = make_segment(m, r, dest, memory + sizeof segment);
         memcpy(memory, &segment, sizeof segment);
-        cpl_combined_send(&m->rank[r].combined, dest, memory, cpl_segment_bytes(&segment), 1);
+        cpl_combined_send(&m->rank[r].combined, memory, cpl_segment_bytes(&segment));
     }
 }
 
