@@ -447,6 +447,7 @@ static bool poll_mpi(struct cpl_combined *combined)
     struct cpl_combined_receives *receives = &combined->receives;
     int k = receives->next, came = 0, bytes = 0;
     MPI_Status status;
+    cpl_context.busy.n_looks_at_mpi++;
     if (++receives->n_looks % LOOKS_PER_ALL == 0)
         PMPI_Testany(N_RECEIVES, receives->request, &k, &came, &status);
     else

@@ -44,8 +44,10 @@ struct cpl_agree_input {
                                        and could carry the messages; BEHIND: they come when
                                        the messages are over; REFUSED: there are none */
     bool needed;                    /* use the plan even if it gains nothing; alike on all ranks */
-    bool same_payload;              /* all messages carry the same bytes (allgather) */
-    int most_plans; /* number of plans asked for, 1 .. CPL_MAX_PLANS; alike on all ranks */
+    bool
+        pt2pt; /* messages, each of which a rank that forwards packs and unpacks by itself; alike */
+    bool same_payload; /* all messages carry the same bytes (allgather) */
+    int most_plans;    /* number of plans asked for, 1 .. CPL_MAX_PLANS; alike on all ranks */
     struct cpl_plan_turn *turn; /* alike on all ranks; NULL: a full search, now */
 };
 

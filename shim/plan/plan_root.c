@@ -206,17 +206,28 @@ static enum cpl_status find_or_plan(const struct cpl_strategy_input *input, int 
     return status;
 }
 
+/* Whether messages go to their destinations by lanes alone: forwarding one takes longer than
+ * writing it into a lane (bench/results/lanes.md), which the model leaves out. */
+static bool goes_direct(const struct cpl_strategy_input *input, const struct cpl_agree_input *asked,
+                        const struct cpl_strategy_choice *choice)
+{
+    return asked->pt2pt && !choice->strategy && input->machine->lanes &&
+           input->machine->n_nodes == 1;
+}
+
 /* The plans of the settings' strategy. *fits becomes false when it cannot serve the pattern; the
  * plan is then direct. The ranking holds the strategies that auto tried, else nothing. */
-static enum cpl_status make_plans(const struct cpl_strategy_input *input, int most,
-                                  struct cpl_plan_set *set, bool *fits, struct cpl_plan_cost *cost,
-                                  struct cpl_error *error)
+static enum cpl_status make_plans(const struct cpl_strategy_input *input,
+                                  const struct cpl_agree_input *asked, struct cpl_plan_set *set,
+                                  bool *fits, struct cpl_plan_cost *cost, struct cpl_error *error)
 {
     struct cpl_strategy_choice choice;
     *fits = true;
     enum cpl_status status = cpl_strategy_parse(cpl_context.settings.strategy, &choice, error);
+    if (!status && goes_direct(input, asked, &choice))
+        status = cpl_strategy_parse("direct", &choice, error);
     if (!status)
-        status = find_or_plan(input, most, &choice, set, cost, error);
+        status = find_or_plan(input, asked->most_plans, &choice, set, cost, error);
     if (status != CPL_ERR_UNFIT)
         return status;
     WARN_ONCE(cpl_context.machine.unfit_warned,
@@ -224,7 +235,7 @@ static enum cpl_status make_plans(const struct cpl_strategy_input *input, int mo
               cpl_context.settings.strategy, error->text);
     *fits = false;
     cpl_strategy_parse("direct", &choice, NULL);
-    return find_or_plan(input, most, &choice, set, cost, error);
+    return find_or_plan(input, asked->most_plans, &choice, set, cost, error);
 }
 
 /* The same as CPL_MOST_OF_DIRECT for a plan that will be measured. The model leaves out packing. */
@@ -378,7 +389,7 @@ static enum cpl_status plan_set(const struct cpl_strategy_input *input,
     struct cpl_plan_cost cost = {.ms = 0};
     bool fits = true;
     double start = cpl_plan_now_ms();
-    enum cpl_status status = make_plans(input, asked->most_plans, set, &fits, &cost, error);
+    enum cpl_status status = make_plans(input, asked, set, &fits, &cost, error);
     if (status)
         return status;
     if (!cost.was_kept)

@@ -258,7 +258,7 @@ static int plan_exchange(struct cpl_comm_state *state, struct cpl_known_exchange
         cpl_profile_has(state, x, turn.search, reduced))
         return CPL_NO_PLAN;
     struct cpl_agree_input input = {
-        .able = true, .most_plans = 1, .reduced = reduced, .turn = &turn};
+        .able = true, .pt2pt = true, .most_plans = 1, .reduced = reduced, .turn = &turn};
     struct cpl_agree_output output;
     int n = s ? s->n_dests : 0;
     int *dst = calloc((size_t)n + 1, sizeof *dst);

@@ -92,8 +92,9 @@ struct cpl_busy {
                       calls (collective.h), as are the next two */
     bool parts;    /* all ranks poll for communicators of fewer ranks (pt2pt_parts.h) */
     int n_served;  /* communicators of all ranks whose nonblocking collectives are carried */
-    int n_open_batches;    /* number of communicators with messages that have not been sent */
-    int n_active_requests; /* managed requests that the program has not completed */
+    int n_open_batches;      /* number of communicators with messages that have not been sent */
+    int n_active_requests;   /* managed requests that the program has not completed */
+    unsigned n_looks_at_mpi; /* by polls: MPI may have given the core away meanwhile */
     struct cpl_exchange *first_pending; /* neighborhood exchanges with calls under way */
     struct cpl_appointment appointment;
 };

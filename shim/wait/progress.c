@@ -28,6 +28,7 @@ void cpl_progress_no_wait(void)
 static void poll_mpi(void)
 {
     int flag;
+    cpl_context.busy.n_looks_at_mpi++;
     PMPI_Iprobe(MPI_ANY_SOURCE, cpl_context.tag_ub, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
 }
 
@@ -40,6 +41,7 @@ static bool is_turn_of_mpi(int n_idle)
 static bool poll_once(void)
 {
     static int n_idle;
+    const unsigned n_looks = cpl_context.busy.n_looks_at_mpi;
     bool any = false;
     atomic_fetch_add_explicit(&cpl_context.service.n_polls, 1, memory_order_relaxed);
     CPL_EACH_HOOKS(hooks)
@@ -47,7 +49,9 @@ static bool poll_once(void)
         if (hooks->poll)
             any |= hooks->poll();
     }
-    if (!any && is_turn_of_mpi(++n_idle))
+    if (n_looks != cpl_context.busy.n_looks_at_mpi)
+        n_idle = 0;
+    else if (!any && is_turn_of_mpi(++n_idle))
         poll_mpi();
     return any;
 }
@@ -90,12 +94,15 @@ static void give_way_unless_given(int n, int patience)
 static void poll(int patience)
 {
     static int n_idle;
+    const unsigned n_looks = cpl_context.busy.n_looks_at_mpi;
     n_idle = poll_once() ? 0 : n_idle + 1;
     if (n_idle == 0)
         cpl_progress_no_wait();
     if (!cpl_context.busy.first_pending)
         cpl_progress_update();
-    if (n_idle > 0)
+    if (n_idle > 0 && patience == 1 && n_looks == cpl_context.busy.n_looks_at_mpi)
+        give_way(n_idle, patience);
+    else if (n_idle > 0)
         give_way_unless_given(n_idle, patience);
     cpl_service_give_way();
 }
