@@ -8,20 +8,20 @@
 #include <string.h>
 
 /* What a rank sends in one step. */
-struct cargo {
+struct load {
     double bytes;
     double n_segments;
 };
 
-static void add(struct cargo *cargo, double bytes)
+static void add(struct load *load, double bytes)
 {
-    cargo->bytes += bytes;
-    cargo->n_segments++;
+    load->bytes += bytes;
+    load->n_segments++;
 }
 
-/* The time of one rank, which sends one cargo to a partner and gets another from it. */
+/* The time of one rank, which sends one load to a partner and gets another from it. */
 static double step_us(const struct cpl_machine *machine, int32_t rank, int32_t partner,
-                      const struct cargo *out, const struct cargo *in)
+                      const struct load *out, const struct load *in)
 {
     const struct cpl_link_cost *link =
         &machine->costs.link[cpl_machine_link(machine, rank, partner)];
@@ -31,10 +31,10 @@ static double step_us(const struct cpl_machine *machine, int32_t rank, int32_t p
            1e-3;
 }
 
-/* Adds up the cargo of step `bit`: each message that moves in it goes from the corner where it then
+/* Adds up the load of step `bit`: each message that moves in it goes from the corner where it then
  * is. */
 static void load_step(const struct cpl_pattern *pattern, const struct cpl_hypercube *cube,
-                      int32_t bit, double unit_bytes, struct cargo *out)
+                      int32_t bit, double unit_bytes, struct load *out)
 {
     for (int32_t src = 0; src < pattern->n_ranks; src++)
         for (int64_t m = pattern->first[src]; m < pattern->first[src + 1]; m++) {
@@ -49,7 +49,7 @@ static void load_step(const struct cpl_pattern *pattern, const struct cpl_hyperc
 
 /* The busiest rank of one step among the corners. */
 static double busiest_us(const struct cpl_machine *machine, const struct cpl_hypercube *cube,
-                         int32_t bit, const struct cargo *out)
+                         int32_t bit, const struct load *out)
 {
     double most = 0;
     for (int32_t corner = 0; corner < 1 << cube->n_steps; corner++) {
@@ -63,8 +63,8 @@ static double busiest_us(const struct cpl_machine *machine, const struct cpl_hyp
 
 /* The time in which ranks that fold hand over their messages and get theirs back. */
 static double folding_us(const struct cpl_pattern *pattern, const struct cpl_machine *machine,
-                         const struct cpl_hypercube *cube, double unit_bytes, struct cargo *over,
-                         struct cargo *back)
+                         const struct cpl_hypercube *cube, double unit_bytes, struct load *over,
+                         struct load *back)
 {
     double most_over = 0, most_back = 0;
     for (int32_t src = 0; src < pattern->n_ranks; src++)
@@ -76,7 +76,7 @@ static double folding_us(const struct cpl_pattern *pattern, const struct cpl_mac
             if (cpl_hypercube_is_guest(cube, dst))
                 add(&back[cpl_hypercube_corner(cube, dst)], bytes);
         }
-    const struct cargo none = {0, 0};
+    const struct load none = {0, 0};
     for (int32_t corner = 0; corner < cube->n_folded; corner++) {
         int32_t guest = cpl_hypercube_at(cube, 2 * corner), host = cpl_hypercube_rank(cube, corner);
         double us = step_us(machine, guest, host, &over[corner], &none);
@@ -97,17 +97,17 @@ enum cpl_status cpl_hypercube_carry_cost(const struct cpl_hypercube *cube,
                         (int)machine->n_ranks, (int)pattern->n_ranks);
     size_t n = (size_t)1 << cube->n_steps;
     struct cpl_arena arena = CPL_ARENA_EMPTY;
-    struct cargo *cargo = CPL_ARENA_ARRAY(&arena, struct cargo, n);
-    struct cargo *back = CPL_ARENA_ARRAY(&arena, struct cargo, n);
-    if (!cargo || !back) {
+    struct load *load = CPL_ARENA_ARRAY(&arena, struct load, n);
+    struct load *back = CPL_ARENA_ARRAY(&arena, struct load, n);
+    if (!load || !back) {
         cpl_arena_free(&arena);
         return cpl_fail_memory(error, "the steps of a reduction");
     }
-    *microseconds = folding_us(pattern, machine, cube, unit_bytes, cargo, back);
+    *microseconds = folding_us(pattern, machine, cube, unit_bytes, load, back);
     for (int32_t k = 0; k < cube->n_steps; k++) {
-        memset(cargo, 0, n * sizeof *cargo);
-        load_step(pattern, cube, INT32_C(1) << k, unit_bytes, cargo);
-        *microseconds += busiest_us(machine, cube, INT32_C(1) << k, cargo);
+        memset(load, 0, n * sizeof *load);
+        load_step(pattern, cube, INT32_C(1) << k, unit_bytes, load);
+        *microseconds += busiest_us(machine, cube, INT32_C(1) << k, load);
     }
     cpl_arena_free(&arena);
     return CPL_OK;

@@ -249,14 +249,14 @@ void cpl_time_loads_segment(struct cpl_time_loads *loads, int32_t wave, int32_t 
     }
 }
 
-struct cpl_cargo cpl_time_loads_cargo(const struct cpl_time_loads *loads, double bytes)
+struct cpl_payload_cost cpl_time_loads_payload(const struct cpl_time_loads *loads, double bytes)
 {
-    struct cpl_cargo cargo = {.net_us = bytes * loads->net_us_per_byte,
-                              .node_us = bytes * loads->node_us_per_byte};
+    struct cpl_payload_cost payload = {.net_us = bytes * loads->net_us_per_byte,
+                                       .node_us = bytes * loads->node_us_per_byte};
     for (int32_t k = 0; k < CPL_N_LINKS; k++) {
         double us_per_byte = cpl_machine_edge_cost(loads->machine, k)->ns_per_byte * 1e-3;
-        cargo.end_us[k] =
+        payload.end_us[k] =
             segment_us(loads, bytes) + (k == CPL_LINK_NETWORK ? 0 : bytes * us_per_byte);
     }
-    return cargo;
+    return payload;
 }

@@ -90,13 +90,13 @@ double cpl_time_loads_rank_us(const struct cpl_time_loads *loads, int32_t wave, 
 double cpl_time_loads_us(const struct cpl_time_loads *loads);
 
 /* What carrying a message takes at one end, whatever the ranks' loads. */
-struct cpl_cargo {
+struct cpl_payload_cost {
     double end_us[CPL_N_LINKS]; /* segment and, inside a node, bytes */
     double net_us;              /* bytes on the rank's own wire */
     double node_us;             /* bytes on the node's wire */
 };
 
-struct cpl_cargo cpl_time_loads_cargo(const struct cpl_time_loads *loads, double bytes);
+struct cpl_payload_cost cpl_time_loads_payload(const struct cpl_time_loads *loads, double bytes);
 
 /* The power that more bytes sent (or received) would raise: 0 while the wire receives (or sends)
  * more. */
@@ -108,17 +108,17 @@ static inline double cpl_wire_slope(const struct cpl_wire_load *wire, bool sends
 /* Price, at one end, of a segment on an edge over a class of link. */
 static inline double cpl_time_loads_ride_price(const struct cpl_time_loads *loads, int32_t wave,
                                                int32_t rank, enum cpl_link_class class_, bool sends,
-                                               const struct cpl_cargo *cargo)
+                                               const struct cpl_payload_cost *payload)
 {
     const struct cpl_machine *machine = loads->machine;
     const struct cpl_rank_load *load =
         &loads->rank[(size_t)wave * (size_t)machine->n_ranks + (size_t)rank];
-    double price = load->power * cargo->end_us[class_];
+    double price = load->power * payload->end_us[class_];
     if (class_ == CPL_LINK_NETWORK) {
         const struct cpl_wire_load *node =
             &loads->node[(size_t)wave * (size_t)machine->n_nodes + (size_t)machine->node[rank]];
-        price += cpl_wire_slope(&load->wire, sends) * cargo->net_us +
-                 cpl_wire_slope(node, sends) * cargo->node_us;
+        price += cpl_wire_slope(&load->wire, sends) * payload->net_us +
+                 cpl_wire_slope(node, sends) * payload->node_us;
     }
     return price * loads->wave[wave].price_factor;
 }

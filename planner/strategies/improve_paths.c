@@ -32,8 +32,8 @@ static double ride_price(const struct cpl_path_finder *finder, int32_t wave, int
 {
     const struct cpl_time_loads *loads = &finder->state->loads;
     enum cpl_link_class class_ = cpl_machine_link(loads->machine, from, to);
-    return cpl_time_loads_ride_price(loads, wave, from, class_, true, &finder->cargo) +
-           cpl_time_loads_ride_price(loads, wave, to, class_, false, &finder->cargo);
+    return cpl_time_loads_ride_price(loads, wave, from, class_, true, &finder->payload) +
+           cpl_time_loads_ride_price(loads, wave, to, class_, false, &finder->payload);
 }
 
 /* Puts a rank into a list, or lowers its price there. */
@@ -120,7 +120,7 @@ static void price_ends(const struct cpl_path_finder *finder, const struct cpl_pa
             int32_t rank = nodes->node[k].rank;
             price[k * CPL_N_LINKS + class_] =
                 nodes->node[k].price + cpl_time_loads_open_price(loads, wave, rank, link, sends) +
-                cpl_time_loads_ride_price(loads, wave, rank, link, sends, &finder->cargo);
+                cpl_time_loads_ride_price(loads, wave, rank, link, sends, &finder->payload);
         }
     }
 }
@@ -170,7 +170,7 @@ void cpl_path_find(struct cpl_path_finder *finder, int32_t m, double bytes,
     int64_t marking = cpl_improve_mark_free(state, m);
     /* Without parts it was never counted; plans are to stay what they are. */
     finder->work += state->pattern->pairs ? marking / 4 : 0;
-    finder->cargo = cpl_time_loads_cargo(&state->loads, bytes);
+    finder->payload = cpl_time_loads_payload(&state->loads, bytes);
     finder->forward[0].n = finder->backward[n_waves].n = 1;
     finder->forward[0].node[0] = (struct cpl_path_node){state->source[m], 0, 0};
     finder->backward[n_waves].node[0] = (struct cpl_path_node){state->pattern->dst[m], 0, 0};

@@ -23,11 +23,11 @@ struct cpl_path_finder {
     /* Reached from the source after w waves, and reaching the destination after w waves. */
     struct cpl_path_nodes forward[CPL_MAX_LAYERS + 1];
     struct cpl_path_nodes backward[CPL_MAX_LAYERS + 1];
-    uint32_t search;        /* number of the present list */
-    uint32_t *seen;         /* per rank: the list that it was last put into */
-    int32_t *place;         /* per rank: where in that list */
-    double *end_price;      /* scratch for the ends of new edges, by class of link */
-    struct cpl_cargo cargo; /* of the message at hand */
+    uint32_t search;                 /* number of the present list */
+    uint32_t *seen;                  /* per rank: the list that it was last put into */
+    int32_t *place;                  /* per rank: where in that list */
+    double *end_price;               /* scratch for the ends of new edges, by class of link */
+    struct cpl_payload_cost payload; /* of the message at hand */
     int64_t work;
 };
 

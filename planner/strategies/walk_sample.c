@@ -83,9 +83,9 @@ static struct times sum(struct times a, struct times b)
 
 /* What it takes to have a message in a combined message, and on its way. */
 struct hop {
-    struct times edge;  /* the sender's time for the combined message */
-    struct times cargo; /* and for the message in it */
-    struct times rest;  /* until it has been received */
+    struct times edge;    /* the sender's time for the combined message */
+    struct times payload; /* and for the message in it */
+    struct times rest;    /* until it has been received */
 };
 
 static struct hop hop_of(const struct cpl_strategy_input *input, int32_t from, int32_t to,
@@ -128,7 +128,7 @@ static struct times source_us(const struct cpl_walk_sample *sample, const struct
         for (int32_t h = 1; h < n_path; h++) {
             struct hop hop = hop_of(sample->input, sample->path[h - 1], sample->path[h], bytes);
             if (h > 1)
-                after = sum(after, sum(hop.edge, hop.cargo));
+                after = sum(after, sum(hop.edge, hop.payload));
             after = sum(after, hop.rest);
         }
         struct hop first = hop_of(sample->input, source, sample->path[1], bytes);
@@ -136,9 +136,9 @@ static struct times source_us(const struct cpl_walk_sample *sample, const struct
             sample->reached[sample->path[1]] = k + 1;
             sends = sum(sends, first.edge);
         }
-        sends = sum(sends, first.cargo);
+        sends = sum(sends, first.payload);
         rest = shorter(rest, after);
-        way = longer(way, sum(after, sum(first.edge, first.cargo)));
+        way = longer(way, sum(after, sum(first.edge, first.payload)));
     }
     return n > 0 ? longer(way, sum(sends, rest)) : way;
 }
@@ -212,7 +212,7 @@ static enum cpl_status add_rides(const struct cpl_walk_sample *sample,
     enum cpl_status status = CPL_OK;
     for (int32_t h = 1; h < n_path && !status; h++) {
         int32_t from = sample->path[h - 1], to = sample->path[h];
-        double us = hop_of(input, from, to, bytes).cargo.bare_us;
+        double us = hop_of(input, from, to, bytes).payload.bare_us;
         if (sample->is_sampled[from])
             status = add_ride(rides, &(struct ride){from, sample->wave[h], to, true, us});
         if (sample->is_sampled[to] && !status)

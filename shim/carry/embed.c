@@ -56,11 +56,11 @@ void cpl_embed_free(struct cpl_embed *embed)
     free(r);
     free(embed->points);
     free(embed->slot);
-    free(embed->cargo);
+    free(embed->piggyback);
     *embed = (struct cpl_embed){.on = false};
 }
 
-/* --- cargo */
+/* --- segments that are piggybacked */
 
 static void send_alone(struct cpl_line *line, const unsigned char *segment)
 {
@@ -70,17 +70,17 @@ static void send_alone(struct cpl_line *line, const unsigned char *segment)
     line->embed.n_late++;
 }
 
-/* Room in the cargo for a segment. */
+/* Room for a segment. */
 static unsigned char *load(struct cpl_embed *embed, size_t bytes)
 {
     if (embed->used + bytes > embed->room) {
         embed->room = 2 * (embed->used + bytes) + 4096;
-        embed->cargo = cpl_memory_grow(embed->cargo, embed->room, "messages in reductions");
+        embed->piggyback = cpl_memory_grow(embed->piggyback, embed->room, "messages in reductions");
     }
     if (embed->used == 0)
         embed->since = PMPI_Wtime();
     embed->used += bytes;
-    return embed->cargo + embed->used - bytes;
+    return embed->piggyback + embed->used - bytes;
 }
 
 void cpl_embed_take(struct cpl_line *line, const unsigned char *segment)
@@ -104,8 +104,8 @@ void cpl_embed_release(struct cpl_comm_state *state, bool all)
         return;
     for (size_t at = 0; at < embed->used;) {
         struct cpl_segment head;
-        memcpy(&head, embed->cargo + at, sizeof head);
-        send_alone(line, embed->cargo + at);
+        memcpy(&head, embed->piggyback + at, sizeof head);
+        send_alone(line, embed->piggyback + at);
         at += cpl_segment_bytes(&head);
     }
     embed->used = 0;
@@ -153,7 +153,7 @@ static int32_t unfold_step(const struct cpl_reduction *r)
     return r->cube.n_steps + 1;
 }
 
-/* Sends the vector to a rank, and the cargo whose corner has `value` in the bits of `mask`.
+/* Sends the vector to a rank, and the segments whose corner has `value` in the bits of `mask`.
  * Segments that do not fit go on alone. */
 static void send(struct cpl_reduction *r, int to, int32_t step, int mask, int value)
 {
@@ -169,12 +169,12 @@ static void send(struct cpl_reduction *r, int to, int32_t step, int mask, int va
     buffer->used += sizeof bytes + padded(r->bytes);
     for (size_t at = 0; at < embed->used;) {
         struct cpl_segment head;
-        unsigned char *segment = embed->cargo + at;
+        unsigned char *segment = embed->piggyback + at;
         memcpy(&head, segment, sizeof head);
         size_t more = cpl_segment_bytes(&head);
         at += more;
         if ((cpl_hypercube_corner(&r->cube, head.dest) & mask) != value) {
-            memmove(embed->cargo + kept, segment, more);
+            memmove(embed->piggyback + kept, segment, more);
             kept += more;
             continue;
         }
@@ -308,13 +308,13 @@ static void prepare(struct cpl_reduction *r, struct cpl_comm_state *state,
         memcpy(vector, input, r->bytes);
 }
 
-/* Puts the messages that wait for the reduction into its cargo. */
-static void board(struct cpl_comm_state *state, bool blocking)
+/* Takes the messages that wait for the reduction. */
+static void piggyback(struct cpl_comm_state *state, bool blocking)
 {
     CPL_EACH_HOOKS(hooks)
     {
-        if (hooks->board)
-            hooks->board(state, blocking);
+        if (hooks->piggyback)
+            hooks->piggyback(state, blocking);
     }
 }
 
@@ -336,7 +336,7 @@ static void carry_out(struct cpl_comm_state *state, struct cpl_embed_kind *kind,
         cpl_embed_reduce_in_memory(state, kind, vector);
         return;
     }
-    board(state, true);
+    piggyback(state, true);
     put_off(&r);
     cpl_embed_progress(state);
     while (!r.over)
@@ -478,7 +478,7 @@ static int start(struct cpl_comm_state *state, struct cpl_embed_kind *kind, cons
     cpl_request_open_collective(made);
     r->request = made;
     *request = made->handle;
-    board(state, false);
+    piggyback(state, false);
     put_off(r);
     cpl_embed_progress(state);
     return MPI_SUCCESS;

@@ -54,10 +54,10 @@ struct cpl_embed {
     int n_slots; /* slots of one reduction */
     struct cpl_embed_slot
         *slot; /* slots of this reduction and of the next, in which other ranks may be already */
-    uint32_t number;      /* number of the reduction: how many there were before */
-    unsigned char *cargo; /* segments for other ranks, in the layout of a batch */
+    uint32_t number;          /* number of the reduction: how many there were before */
+    unsigned char *piggyback; /* segments for other ranks, in the layout of a batch */
     size_t used, room;
-    double since;         /* when the first segment of the cargo came, in seconds */
+    double since;         /* when the first of these segments came, in seconds */
     int64_t n_reductions; /* reductions that were carried out here */
     int64_t n_sends;      /* messages that this rank sent for them */
     int64_t forwarded;    /* bytes of payload that this rank passed on for others */
@@ -71,7 +71,7 @@ bool cpl_embed_init(struct cpl_comm_state *state);
 void cpl_embed_free(struct cpl_embed *embed);
 
 /* Takes a segment, followed by its payload, that has come or starts here: delivers it when it is
- * for this rank, else adds it to the cargo. */
+ * for this rank, else keeps it for the next message of a reduction. */
 void cpl_embed_take(struct cpl_line *line, const unsigned char *segment);
 
 /* Advances pending reductions as far as messages have come. Returns whether anything happened. */
@@ -86,7 +86,7 @@ void cpl_embed_finish(struct cpl_comm_state *state);
 void cpl_embed_arrived(struct cpl_comm_state *state, uint32_t number, int32_t step,
                        const unsigned char *bytes, size_t n);
 
-/* Sends cargo on alone: segments that were held too long, or all. */
+/* Sends segments on alone: those that were held too long, or all. */
 void cpl_embed_release(struct cpl_comm_state *state, bool all);
 
 /* The kind of a reduction on a communicator, which has a state of its own, if it is to be carried

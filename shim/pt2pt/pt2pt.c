@@ -26,8 +26,8 @@ static bool serve(void)
     return any;
 }
 
-/* Whether its batch goes aboard the reduction that is being entered. */
-static bool boards(const struct cpl_pt2pt *p)
+/* Whether its batch is piggybacked on the reduction that is being entered. */
+static bool is_piggybacked(const struct cpl_pt2pt *p)
 {
     return p->line->embed.waiting && p->phase == CPL_PT2PT_MANAGED;
 }
@@ -37,7 +37,7 @@ static void leave(void)
     for (struct cpl_comm_state *s = cpl_context.comms.first;
          s && cpl_context.busy.n_open_batches > 0; s = s->next) {
         if ((s->pt2pt->batch.n == 0 && !s->pt2pt->following.signature && !s->pt2pt->open) ||
-            boards(s->pt2pt))
+            is_piggybacked(s->pt2pt))
             continue;
         if (s->pt2pt->phase == CPL_PT2PT_MANAGED)
             cpl_pt2pt_flush(s);
@@ -236,7 +236,7 @@ const struct cpl_hooks cpl_pt2pt_hooks = {.name = "messages",
                                           .leave = leave,
                                           .flush = flush,
                                           .serve = serve,
-                                          .board = cpl_pt2pt_board,
+                                          .piggyback = cpl_pt2pt_piggyback,
                                           .alike = alike,
                                           .part_need = cpl_pt2pt_part_need,
                                           .part_hasten = cpl_pt2pt_part_hasten,

@@ -305,7 +305,7 @@ bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag);
 int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,
                      const struct cpl_span *span);
 void cpl_pt2pt_abandon(struct cpl_pt2pt *p); /* stops following a batch before its end */
-void cpl_pt2pt_board(struct cpl_comm_state *state, bool blocking);
+void cpl_pt2pt_piggyback(struct cpl_comm_state *state, bool blocking);
 
 void cpl_pt2pt_unmanage(struct cpl_comm_state *state); /* nothing may be under way */
 

@@ -210,9 +210,9 @@ static void batch_embedded(struct cpl_pt2pt *p)
     batch_has_left(p);
 }
 
-/* Puts the batch into the cargo of a reduction; into that of a nonblocking one only if it waits for
+/* Piggybacks the batch on a reduction; on a nonblocking one only if it waits for
  * a reduction. While the communicator is learning, MPI has sent the batch already. */
-void cpl_pt2pt_board(struct cpl_comm_state *state, bool blocking)
+void cpl_pt2pt_piggyback(struct cpl_comm_state *state, bool blocking)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     if (p->phase != CPL_PT2PT_MANAGED || (!blocking && !batch_waits(p)))

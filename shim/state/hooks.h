@@ -50,9 +50,9 @@ struct cpl_hooks {
     /* Receives, forwards, delivers. Returns whether there was anything. Local, never waits. */
     bool (*poll)(void);
 
-    /* A reduction of the communicator starts that carries messages: what waits for it goes aboard
-     * (carry/embed.h). Local. */
-    void (*board)(struct cpl_comm_state *state, bool blocking);
+    /* A reduction of the communicator starts that carries messages: what waits for it is
+     * piggybacked (carry/embed.h). Local. */
+    void (*piggyback)(struct cpl_comm_state *state, bool blocking);
 
     /* Adds what the part takes to be alike on all ranks when they meet (meet/meeting.h). Local. */
     void (*alike)(const struct cpl_comm_state *state, struct cpl_alike *alike);

@@ -93,7 +93,7 @@ finds "a drain that counts rides and held segments" "assertion violated ((n_open
     -DBUG_DRAIN_RIDES_HELD -DRANKS=4 -DFAN -DONCE -DOPEN -DDEVIATIONS=1
 finds "a reduction that is entered without polling" "invalid end state" \
     -DBUG_REDUCTION_UNPOLLED -DREDUCE
-finds "cargo of a reduction that does not leave by the hold time" "invalid end state" \
+finds "segments in a reduction that do not leave by the hold time" "invalid end state" \
     -DBUG_EMBED_HOLDS -DEMBED -DONCE -DDEVIATIONS=0
 finds "one set of vectors for two reductions" "assertion violated (slot" \
     -DBUG_EMBED_ONE_SET -DEMBED -DDEVIATIONS=0

@@ -432,7 +432,7 @@ static bool between_slopes(const struct cpl_wire_load *wire, const struct ride *
 static void check_ride_price(struct loaded *l, struct ride ride)
 {
     enum cpl_link_class class_ = cpl_machine_link(&l->machine, ride.from, ride.to);
-    struct cpl_cargo cargo = cpl_time_loads_cargo(&l->loads, ride.bytes);
+    struct cpl_payload_cost payload = cpl_time_loads_payload(&l->loads, ride.bytes);
     const struct cpl_wire_load *nodes = &l->loads.node[ride.wave * l->machine.n_nodes];
     const struct cpl_rank_load *ranks = &l->loads.rank[ride.wave * l->machine.n_ranks];
     double before = sum_of(l, ride.wave);
@@ -442,8 +442,8 @@ static void check_ride_price(struct loaded *l, struct ride ride)
                                        between_slopes(&ranks[ride.to].wire, &ride)))
         return;
     double price =
-        cpl_time_loads_ride_price(&l->loads, ride.wave, ride.from, class_, true, &cargo) +
-        cpl_time_loads_ride_price(&l->loads, ride.wave, ride.to, class_, false, &cargo);
+        cpl_time_loads_ride_price(&l->loads, ride.wave, ride.from, class_, true, &payload) +
+        cpl_time_loads_ride_price(&l->loads, ride.wave, ride.to, class_, false, &payload);
     cpl_time_loads_segment(&l->loads, ride.wave, ride.from, ride.to, ride.bytes, 1);
     assert_near(price, sum_of(l, ride.wave) / before - 1, 2e-3, price + 1e-9, l->seed);
     cpl_time_loads_segment(&l->loads, ride.wave, ride.from, ride.to, ride.bytes, -1);

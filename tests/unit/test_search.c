@@ -184,7 +184,7 @@ static double price_way(const struct cpl_improve_state *state, int32_t m,
                         const struct cpl_banned_edge *banned, const int32_t *stops)
 {
     const struct cpl_time_loads *loads = &state->loads;
-    struct cpl_cargo cargo = cpl_time_loads_cargo(loads, cpl_improve_bytes(state, m));
+    struct cpl_payload_cost payload = cpl_time_loads_payload(loads, cpl_improve_bytes(state, m));
     int32_t n_new = 0;
     double price = 0;
     for (int32_t w = 0, at = state->source[m]; w < state->n_waves; at = stops[w++]) {
@@ -201,8 +201,8 @@ static double price_way(const struct cpl_improve_state *state, int32_t m,
                      cpl_time_loads_open_price(loads, w, to, class_, false);
         }
         if (!edge || !cpl_improve_rides_free(state, edge))
-            price += cpl_time_loads_ride_price(loads, w, at, class_, true, &cargo) +
-                     cpl_time_loads_ride_price(loads, w, to, class_, false, &cargo);
+            price += cpl_time_loads_ride_price(loads, w, at, class_, true, &payload) +
+                     cpl_time_loads_ride_price(loads, w, to, class_, false, &payload);
     }
     return n_new > 1 ? 1e300 : price;
 }
