@@ -220,7 +220,7 @@ int cpl_pt2pt_finish_receive(const struct cpl_comm_state *state, struct cpl_rece
 {
     cpl_progress_leave();
     while (!receive->done)
-        cpl_progress_poll();
+        cpl_progress_await();
     cpl_match_status(status, receive->from, receive->from_tag, receive->bytes, receive->cancelled);
     return raise_error(state, receive->error);
 }

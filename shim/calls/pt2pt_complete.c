@@ -95,6 +95,16 @@ static int test_others(int n, MPI_Request *requests, int *flag, MPI_Status *stat
 
 /* ---- one ---- */
 
+static void wait_for(struct cpl_request *request)
+{
+    while (!cpl_request_is_done(request)) {
+        if (cpl_request_comes(request))
+            cpl_progress_await();
+        else
+            cpl_progress_poll();
+    }
+}
+
 static int complete_others_one(MPI_Request *request, int *flag, MPI_Status *status)
 {
     int done = 0;
@@ -122,8 +132,7 @@ int cpl_complete_one(MPI_Request *handle, int *flag, MPI_Status *status)
         }
         return *flag ? settle_one(request, handle, status) : MPI_SUCCESS;
     }
-    while (!cpl_request_is_done(request))
-        cpl_progress_poll();
+    wait_for(request);
     return settle_one(request, handle, status);
 }
 
@@ -134,8 +143,7 @@ int cpl_complete_one(MPI_Request *handle, int *flag, MPI_Status *status)
 static int settle_of_all(struct cpl_request *request, MPI_Request *handle, MPI_Status *status,
                          bool waited, int result, MPI_Comm *comm)
 {
-    while (!cpl_request_is_done(request))
-        cpl_progress_poll();
+    wait_for(request);
     MPI_Comm its = request->comm;
     int error = cpl_request_settle(request, handle, status);
     if (status != MPI_STATUS_IGNORE && (waited || error != MPI_SUCCESS))

@@ -3,7 +3,7 @@
 
 #include "shim/base/log.h"
 #include "shim/base/work.h"
-#include "shim/state/context.h"
+#include "shim/wait/progress.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -447,7 +447,7 @@ static bool poll_mpi(struct cpl_combined *combined)
     struct cpl_combined_receives *receives = &combined->receives;
     int k = receives->next, came = 0, bytes = 0;
     MPI_Status status;
-    cpl_context.busy.n_looks_at_mpi++;
+    cpl_progress_looked();
     if (++receives->n_looks % LOOKS_PER_ALL == 0)
         PMPI_Testany(N_RECEIVES, receives->request, &k, &came, &status);
     else

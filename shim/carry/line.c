@@ -160,8 +160,10 @@ static bool poll_line(struct cpl_comm_state *state)
         any |= cpl_embed_progress(state);
     if (line->embed.used > 0)
         cpl_embed_release(state, false);
-    if (cpl_match_has_straight(&line->match))
+    if (cpl_match_has_straight(&line->match)) {
+        cpl_progress_looked();
         any |= cpl_match_poll(&line->match) > 0;
+    }
     return any;
 }
 

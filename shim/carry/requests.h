@@ -138,10 +138,14 @@ static inline struct cpl_request *cpl_request_active(MPI_Request handle)
  * own), at once: each single question would make all of MPI go on. cpl_request_is_known_done asks
  * nobody. Local. */
 bool cpl_request_find_done(struct cpl_request *request);
+static inline bool cpl_request_comes(const struct cpl_request *request)
+{
+    return request->receives && !request->sends && !request->by_mpi; /* nobody asks MPI about it */
+}
 static inline bool cpl_request_is_done(struct cpl_request *request)
 {
-    bool comes = request->receives && !request->sends && !request->by_mpi;
-    return request->shared || (comes ? request->receive.done : cpl_request_find_done(request));
+    return request->shared ||
+           (cpl_request_comes(request) ? request->receive.done : cpl_request_find_done(request));
 }
 void cpl_request_look(int n, const MPI_Request *handles);
 bool cpl_request_is_known_done(struct cpl_request *request);

@@ -8,7 +8,8 @@
 #include <sched.h>
 
 #define IDLE_LOOKS 64 /* in a row before a rank with a core of its own gives it to others */
-#define MPI_LOOKS  4  /* in a row before a rank that shares its core gives it to others */
+#define NO_MPI     0
+#define MPI_LOOKS  4 /* in a row before a rank that shares its core gives it to others */
 /* Looks at shared memory for one at MPI: where ranks share cores, and where they do not. There a
  * look at MPI takes as long as a message inside the node. */
 #define LOOKS_SHARED 16
@@ -28,7 +29,7 @@ void cpl_progress_no_wait(void)
 static void poll_mpi(void)
 {
     int flag;
-    cpl_context.busy.n_looks_at_mpi++;
+    cpl_progress_looked();
     PMPI_Iprobe(MPI_ANY_SOURCE, cpl_context.tag_ub, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
 }
 
@@ -91,6 +92,7 @@ static void give_way_unless_given(int n, int patience)
     last = PMPI_Wtime();
 }
 
+/* patience: as give_way; NO_MPI: 1, and the caller has not looked at MPI. */
 static void poll(int patience)
 {
     static int n_idle;
@@ -100,16 +102,21 @@ static void poll(int patience)
         cpl_progress_no_wait();
     if (!cpl_context.busy.first_pending)
         cpl_progress_update();
-    if (n_idle > 0 && patience == 1 && n_looks == cpl_context.busy.n_looks_at_mpi)
-        give_way(n_idle, patience);
+    if (n_idle > 0 && patience == NO_MPI && n_looks == cpl_context.busy.n_looks_at_mpi)
+        give_way(n_idle, 1);
     else if (n_idle > 0)
-        give_way_unless_given(n_idle, patience);
+        give_way_unless_given(n_idle, patience == NO_MPI ? 1 : patience);
     cpl_service_give_way();
 }
 
 void cpl_progress_poll(void)
 {
     poll(1);
+}
+
+void cpl_progress_await(void)
+{
+    poll(NO_MPI);
 }
 
 void cpl_progress_pause(int n)

@@ -17,9 +17,19 @@ static inline bool cpl_progress_needed(void)
     return cpl_context.service.on;
 }
 
+/* A poll asks MPI whether something is done, which may give a shared core away. Local. */
+static inline void cpl_progress_looked(void)
+{
+    cpl_context.busy.n_looks_at_mpi++;
+}
+
 /* Receives what has come, forwards, delivers, and checks hold times; yields the processor when
  * there was nothing to do. Never waits. */
 void cpl_progress_poll(void);
+
+/* The same in a wait that does not ask MPI itself: where a poll has not asked it either, a shared
+ * core is given away at once. */
+void cpl_progress_await(void);
 
 /* After a look at what other ranks write into shared memory that found nothing, the n-th in a row,
  * from 1. Sends the batches at the first. Keeps MPI going, and whatever is managed; gives the

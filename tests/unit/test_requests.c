@@ -193,6 +193,11 @@ void cpl_progress_poll(void)
     mpi.n_polled++;
 }
 
+void cpl_progress_await(void)
+{
+    cpl_progress_poll();
+}
+
 void cpl_progress_leave(void)
 {
 }
