@@ -42,7 +42,6 @@ static bool is_turn_of_mpi(int n_idle)
 static bool poll_once(void)
 {
     static int n_idle;
-    const unsigned n_looks = cpl_context.busy.n_looks_at_mpi;
     bool any = false;
     atomic_fetch_add_explicit(&cpl_context.service.n_polls, 1, memory_order_relaxed);
     CPL_EACH_HOOKS(hooks)
@@ -50,9 +49,7 @@ static bool poll_once(void)
         if (hooks->poll)
             any |= hooks->poll();
     }
-    if (n_looks != cpl_context.busy.n_looks_at_mpi)
-        n_idle = 0;
-    else if (!any && is_turn_of_mpi(++n_idle))
+    if (!any && is_turn_of_mpi(++n_idle))
         poll_mpi();
     return any;
 }
