@@ -138,9 +138,10 @@ enum cpl_status cpl_plan_machine(int32_t n_ranks, const unsigned char *headers, 
     return status;
 }
 
-double cpl_plan_root_ms(int64_t n_messages, enum cpl_search search, double ranks_a_core)
+double cpl_plan_root_ms(int64_t n_messages, enum cpl_search search, double ranks_a_core,
+                        bool direct)
 {
-    (void)n_messages, (void)search, (void)ranks_a_core;
+    (void)n_messages, (void)search, (void)ranks_a_core, (void)direct;
     return 0;
 }
 

@@ -134,7 +134,19 @@ struct all_inputs {
 static bool add_up(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,
                    struct all_inputs *all)
 {
-    enum { MESSAGES, EXCHANGES, RANKS, UNABLE, SO_FAR, TO_SPEND, ELAPSED, RATIO, A_CORE, N_WORDS };
+    enum {
+        MESSAGES,
+        EXCHANGES,
+        RANKS,
+        UNABLE,
+        SO_FAR,
+        TO_SPEND,
+        ELAPSED,
+        RATIO,
+        A_CORE,
+        APART,
+        N_WORDS
+    };
     const double ratio = cpl_context.account.planning_ratio;
     int64_t mine[N_WORDS] = {
         [MESSAGES] = input->n_messages,
@@ -146,19 +158,20 @@ static bool add_up(MPI_Comm comm, const struct cpl_agree_input *input, double ms
         [ELAPSED] = cpl_agree_ns(PMPI_Wtime() - cpl_context.account.start),
         [RATIO] = cpl_agree_ns((ratio > 1 ? ratio : 1) * 1e-3),
         [A_CORE] = cpl_agree_ns(ranks_a_core() * 1e-3),
+        [APART] = !cpl_context.settings.lanes || n_local_ranks() < cpl_context.size,
     };
     int64_t sum[N_WORDS];
     if (cpl_collective_Allreduce(mine, sum, N_WORDS, MPI_INT64_T, MPI_SUM, comm) != MPI_SUCCESS)
         return false;
     const double ms = 1e-6 / (double)sum[RANKS]; /* an average of those, in milliseconds */
-    *all =
-        (struct all_inputs){.size = {sum[MESSAGES], (int32_t)sum[RANKS], (double)sum[A_CORE] * ms},
-                            .n_exchanges = (double)sum[EXCHANGES] / (double)sum[RANKS],
-                            .ms_so_far = (double)sum[SO_FAR] * ms,
-                            .ms_to_spend = (double)sum[TO_SPEND] * ms,
-                            .ms_elapsed = (double)sum[ELAPSED] * ms,
-                            .planning_ratio = (double)sum[RATIO] * ms,
-                            .able = sum[UNABLE] == 0};
+    *all = (struct all_inputs){
+        .size = {sum[MESSAGES], (int32_t)sum[RANKS], (double)sum[A_CORE] * ms, sum[APART] == 0},
+        .n_exchanges = (double)sum[EXCHANGES] / (double)sum[RANKS],
+        .ms_so_far = (double)sum[SO_FAR] * ms,
+        .ms_to_spend = (double)sum[TO_SPEND] * ms,
+        .ms_elapsed = (double)sum[ELAPSED] * ms,
+        .planning_ratio = (double)sum[RATIO] * ms,
+        .able = sum[UNABLE] == 0};
     return true;
 }
 
@@ -171,7 +184,8 @@ static double usual_ms(const struct cpl_agree_input *input, const struct cpl_pla
     asked.turn = &turn;
     return cpl_plan_is_together(&asked, size)
                ? CPL_TOGETHER_MS
-               : cpl_plan_root_ms(size->n_messages, search, size->ranks_a_core);
+               : cpl_plan_root_ms(size->n_messages, search, size->ranks_a_core,
+                                  input->pt2pt && size->by_lanes);
 }
 
 /* The same by what it took last. */

@@ -208,11 +208,9 @@ static enum cpl_status find_or_plan(const struct cpl_strategy_input *input, int 
 
 /* Whether messages go to their destinations by lanes alone: forwarding one takes longer than
  * writing it into a lane (bench/results/lanes.md), which the model leaves out. */
-static bool goes_direct(const struct cpl_strategy_input *input, const struct cpl_agree_input *asked,
-                        const struct cpl_strategy_choice *choice)
+static bool goes_direct(const struct cpl_strategy_input *input, const struct cpl_agree_input *asked)
 {
-    return asked->pt2pt && !choice->strategy && input->machine->lanes &&
-           input->machine->n_nodes == 1;
+    return asked->pt2pt && input->machine->lanes && input->machine->n_nodes == 1;
 }
 
 /* The plans of the settings' strategy. *fits becomes false when it cannot serve the pattern; the
@@ -224,7 +222,7 @@ static enum cpl_status make_plans(const struct cpl_strategy_input *input,
     struct cpl_strategy_choice choice;
     *fits = true;
     enum cpl_status status = cpl_strategy_parse(cpl_context.settings.strategy, &choice, error);
-    if (!status && goes_direct(input, asked, &choice))
+    if (!status && !choice.strategy && goes_direct(input, asked))
         status = cpl_strategy_parse("direct", &choice, error);
     if (!status)
         status = find_or_plan(input, asked->most_plans, &choice, set, cost, error);
@@ -324,11 +322,11 @@ static double budget_ms(int64_t n_messages, enum cpl_search search)
 #define PLAN_MS_PER_MESSAGE 0.001 /* by one strategy */
 
 /* What making plans takes about, in milliseconds. */
-static double planning_ms(int64_t n_messages, enum cpl_search search)
+static double planning_ms(int64_t n_messages, enum cpl_search search, bool direct)
 {
     struct cpl_strategy_choice choice = {NULL};
     cpl_strategy_parse(cpl_context.settings.strategy, &choice, NULL);
-    if (choice.strategy && !choice.strategy->searches)
+    if (choice.strategy ? !choice.strategy->searches : direct)
         return PLAN_MS_PER_MESSAGE * (double)n_messages;
     double rank_ms = RANK_MS_PER_MESSAGE * (double)n_messages;
     return budget_ms(n_messages, search) + (rank_ms < RANK_MS_MOST ? rank_ms : RANK_MS_MOST);
@@ -393,7 +391,8 @@ static enum cpl_status plan_set(const struct cpl_strategy_input *input,
     if (status)
         return status;
     if (!cost.was_kept)
-        cpl_work_planned(planning_ms(input->pattern->n_messages, cpl_agree_search(asked)));
+        cpl_work_planned(planning_ms(input->pattern->n_messages, cpl_agree_search(asked),
+                                     goes_direct(input, asked)));
     cost.ms = cpl_plan_now_ms() - start;
     double embedded_us = 0;
     status = cpl_strategy_measure_mpi(input, &direct, error);
@@ -436,9 +435,10 @@ void cpl_plan_log(const struct cpl_plan_summary *s, bool tried)
                     : "rerouted from now on");
 }
 
-double cpl_plan_root_ms(int64_t n_messages, enum cpl_search search, double ranks_a_core)
+double cpl_plan_root_ms(int64_t n_messages, enum cpl_search search, double ranks_a_core,
+                        bool direct)
 {
-    return AGREE_MS + AGREE_MS_A_RANK * ranks_a_core + planning_ms(n_messages, search);
+    return AGREE_MS + AGREE_MS_A_RANK * ranks_a_core + planning_ms(n_messages, search, direct);
 }
 
 /* Whether the ranks are those of MPI_COMM_WORLD, in its order. */

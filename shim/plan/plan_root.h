@@ -41,8 +41,10 @@ struct cpl_plan_set *cpl_plan_root(const struct cpl_decision *decision, size_t h
                                    struct cpl_pattern *pattern);
 
 /* What planning so many messages takes about, in milliseconds, within a factor of 2.5
- * (bench/results/planning.md), where so many ranks share a core. Alike on all ranks. */
-double cpl_plan_root_ms(int64_t n_messages, enum cpl_search search, double ranks_a_core);
+ * (bench/results/planning.md), where so many ranks share a core. direct: no plan is searched for.
+ * Alike on all ranks. */
+double cpl_plan_root_ms(int64_t n_messages, enum cpl_search search, double ranks_a_core,
+                        bool direct);
 
 /* What plans are made with besides ranks' seats: from the settings' topology and machine file,
  * which one rank reads. Plain data. */

@@ -43,7 +43,7 @@ static bool replaces_short(const struct cpl_agree_input *input, const struct cpl
 {
     return cpl_agree_search(input) == CPL_SEARCH_SHORT && input->most_plans > 1 &&
            size->n_ranks >= LEAST_RANKS_FOR_SHORT && size->ranks_a_core < 1.5 &&
-           cpl_plan_root_ms(size->n_messages, CPL_SEARCH_SHORT, 1) > CPL_TOGETHER_MS;
+           cpl_plan_root_ms(size->n_messages, CPL_SEARCH_SHORT, 1, false) > CPL_TOGETHER_MS;
 }
 
 bool cpl_plan_is_together(const struct cpl_agree_input *input, const struct cpl_plan_size *size)

@@ -18,6 +18,7 @@ struct cpl_plan_size {
     int64_t n_messages;
     int32_t n_ranks;
     double ranks_a_core; /* on the average, 1 at least */
+    bool by_lanes;       /* all messages, as far as the launcher tells where the ranks are */
 };
 
 /* Whether the ranks plan an exchange together: where one rank would take too long for it; and in

@@ -198,15 +198,13 @@ static bool is_in_memory(const struct cpl_plan_summary *summary)
 /* Whether it pays to manage the messages of a plan, by itself or where they ride in reductions. The
  * same answer on all ranks.
  *
- * Of waiting the model knows nothing. With lanes, and small reductions in memory where these mostly
- * come before the next batch, ranks look at memory, not at MPI, and take fewer turns where they
- * share cores. So that is tried; but not with fewer ranks, whose reductions are MPI's
- * and wait longer while ranks poll. */
+ * Of waiting the model knows nothing. With lanes ranks look at memory, not at MPI, and take fewer
+ * turns where they share cores. So that is tried; but not with fewer ranks, whose reductions are
+ * MPI's and wait longer while ranks poll. */
 static bool pays_alone(const struct cpl_comm_state *state, const struct cpl_plan_summary *summary)
 {
-    bool reduces = summary->reduced != CPL_EMBED_REFUSED && state->size == cpl_context.size;
     return cpl_context.settings.mode == CPL_MODE_FORCE || cpl_plan_carried_promises(summary) ||
-           (is_in_memory(summary) && reduces);
+           (is_in_memory(summary) && state->size == cpl_context.size);
 }
 
 static bool pays(const struct cpl_comm_state *state, const struct cpl_plan_summary *summary)
@@ -463,7 +461,8 @@ static bool is_early(const struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     struct cpl_plan_turn *turn = &p->plans.planning;
-    struct cpl_agree_input input = {.able = true, .turn = turn, .n_exchanges = MANAGING};
+    struct cpl_agree_input input = {
+        .able = true, .pt2pt = true, .turn = turn, .n_exchanges = MANAGING};
     for (int k = 0; k < p->learned.n_signatures; k++) {
         const struct cpl_signature *s = &p->learned.signature[k];
         input.n_messages += cpl_pt2pt_recurs(s) ? s->n_dests : 0;
