@@ -38,7 +38,7 @@ static cpl_function *look_up(const char *name)
                          __ATOMIC_RELAXED);                                                        \
         return real_##prefix##_##name(CPL_GIVES(n));                                               \
     }                                                                                              \
-    cpl_word cpl_real_##prefix##_##name(CPL_TAKES(n));                                             \
+    CPL_PASSED cpl_word cpl_real_##prefix##_##name(CPL_TAKES(n));                                  \
     cpl_word cpl_real_##prefix##_##name(CPL_TAKES(n))                                              \
     {                                                                                              \
         return real_##prefix##_##name(CPL_GIVES(n));                                               \

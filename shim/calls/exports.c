@@ -51,7 +51,8 @@ static cpl_function *destination(const char *name, cpl_function *own, bool *fina
             __atomic_store_n(&next_##prefix##_##name, call, __ATOMIC_RELAXED);                     \
         return call(CPL_GIVES(n));                                                                 \
     }                                                                                              \
-    EXPORT cpl_word cpl_export_##prefix##_##name(CPL_TAKES(n)) __asm__(#prefix "_" #name);         \
+    EXPORT CPL_PASSED cpl_word cpl_export_##prefix##_##name(CPL_TAKES(n)) __asm__(#prefix          \
+                                                                                  "_" #name);      \
     EXPORT cpl_word cpl_export_##prefix##_##name(CPL_TAKES(n))                                     \
     {                                                                                              \
         return next_##prefix##_##name(CPL_GIVES(n));                                               \

@@ -19,6 +19,7 @@
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
 #include "shim/state/graph.h"
+#include "shim/tables/words.h"
 #include "shim/wait/away.h"
 #include "shim/wait/collective.h"
 #include "shim/wait/progress.h"
@@ -282,7 +283,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
 /* Most calls pass, but for those that make communicators. One that MPI refuses on this rank does
  * not count. */
 #define PASSES(name, over, parameters, arguments)                                                  \
-    EXPORT int MPI_##name parameters                                                               \
+    EXPORT CPL_PASSED int MPI_##name parameters                                                    \
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \

@@ -5,6 +5,7 @@
 #include "shim/calls/pt2pt_calls.h"
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/state/comm_state.h"
+#include "shim/tables/words.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -71,7 +72,7 @@ static inline void leave(void)
 /* A call that passes is MPI's; what follows is the body of the function for those that do not. */
 #define PASSING(name, parameters, arguments, is_mpis)                                              \
     WATCHED watched_##name parameters;                                                             \
-    EXPORT int MPI_##name parameters                                                               \
+    EXPORT CPL_PASSED int MPI_##name parameters                                                    \
     {                                                                                              \
         return (is_mpis) ? PMPI_##name arguments : watched_##name arguments;                       \
     }                                                                                              \

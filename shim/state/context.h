@@ -117,8 +117,9 @@ struct cpl_families {
 struct cpl_comms {
     MPI_Comm alone; /* the communicator found last whose messages are MPI's alone; MPI_COMM_NULL
                      * while there is none, or while something is pending */
-    MPI_Comm self;  /* private one of this rank alone: MPI_COMM_SELF is the program's */
-    MPI_Comm away;  /* for the barriers of away.h; MPI_COMM_NULL: nothing was managed */
+    struct cpl_recent recent[CPL_N_RECENT]; /* communicators that were looked up last, by handle */
+    MPI_Comm self; /* private one of this rank alone: MPI_COMM_SELF is the program's */
+    MPI_Comm away; /* for the barriers of away.h; MPI_COMM_NULL: nothing was managed */
     struct cpl_assembly *assembly; /* where the ranks of the node wait for each other (assembly.h);
                                     * NULL: there is none, or `away` is not there */
     int keyval;                    /* key of the attribute that holds a communicator's state */
@@ -133,10 +134,9 @@ struct cpl_comms {
     struct cpl_comm_state *first_orphaned; /* freed before their persistent requests */
     struct cpl_dying *dying;               /* communicators that MPI is freeing (comm_state.h) */
     struct cpl_families family;
-    int64_t n_ever_planned;                 /* communicators that ever got a private communicator */
-    int n_states;                           /* communicators of which something is known */
-    int n_planned;                          /* communicators that have a private communicator now */
-    struct cpl_recent recent[CPL_N_RECENT]; /* communicators that were looked up last, by handle */
+    int64_t n_ever_planned; /* communicators that ever got a private communicator */
+    int n_states;           /* communicators of which something is known */
+    int n_planned;          /* communicators that have a private communicator now */
 };
 
 /* Neighborhood collectives. */
