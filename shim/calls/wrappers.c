@@ -34,9 +34,6 @@
  * and may pass within the lock. */
 #define WATCHED static __attribute__((noinline)) int
 
-/* Some wrappers give a name of a parameter another meaning for a while. */
-#pragma GCC diagnostic ignored "-Wshadow"
-
 /* The helper thread and the program call MPI in turns, which needs MPI_THREAD_SERIALIZED. The
  * program is told the level that it asked for. */
 EXPORT int MPI_Init(int *argc, char ***argv)
@@ -218,10 +215,8 @@ static inline bool has_neighbors(MPI_Comm comm)
     do {                                                                                           \
         if (!pass && lacks_topology(comm)) {                                                       \
             const MPI_Comm given = comm;                                                           \
-            {                                                                                      \
-                const MPI_Comm comm = cpl_context.comms.self;                                      \
-                result = PMPI_##name arguments;                                                    \
-            }                                                                                      \
+            comm = cpl_context.comms.self;                                                         \
+            result = PMPI_##name arguments;                                                        \
             return raise_error(given, result);                                                     \
         }                                                                                          \
         if (!pass && !has_neighbors(comm))                                                         \
@@ -253,6 +248,7 @@ static bool reduce_in_memory(MPI_Comm comm, const void *send, void *recv, int64_
 /* When MPI refuses a call on one rank, the others need not take part, so the shim finds out before
  * it counts or waits for anything. The names are those of the calls' parameters; a call that lacks
  * one gets the value from here. */
+#pragma GCC diagnostic ignored "-Wshadow" /* by those parameters */
 static const int root = CPL_NO_ROOT, count = 0, sendcount = 0;
 static const MPI_Datatype datatype = CPL_NO_TYPE, sendtype = CPL_NO_TYPE, recvtype = CPL_NO_TYPE;
 static const MPI_Op op = CPL_NO_OP;

@@ -85,6 +85,14 @@ struct cpl_appointment {
     bool others;    /* it has called collectives of fewer ranks, of windows or of files */
 };
 
+/* Looks at what is polled that found nothing (wait/progress.c). */
+struct cpl_idle {
+    int n;       /* in a row */
+    int n_polls; /* all together */
+    int n_kept;  /* in a row since MPI last gave the core away */
+    double last; /* when the last of these was */
+};
+
 /* Numbers and lists of what is managed, served or under way. Calls that pass look at them. */
 struct cpl_busy {
     int n_managed; /* number of communicators of all ranks that are managed (pt2pt.h), and one more
@@ -97,6 +105,7 @@ struct cpl_busy {
     unsigned n_looks_at_mpi; /* by polls: MPI may have given the core away meanwhile */
     struct cpl_exchange *first_pending; /* neighborhood exchanges with calls under way */
     struct cpl_appointment appointment;
+    struct cpl_idle idle;
 };
 
 /* Communicators that all ranks of MPI_COMM_WORLD made together (pt2pt/pt2pt_parts.h). */

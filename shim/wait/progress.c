@@ -41,7 +41,6 @@ static bool is_turn_of_mpi(int n_idle)
 /* What is polled may be in shared memory alone: others may wait for MPI to go on at this rank. */
 static bool poll_once(void)
 {
-    static int n_idle;
     bool any = false;
     atomic_fetch_add_explicit(&cpl_context.service.n_polls, 1, memory_order_relaxed);
     CPL_EACH_HOOKS(hooks)
@@ -49,7 +48,7 @@ static bool poll_once(void)
         if (hooks->poll)
             any |= hooks->poll();
     }
-    if (!any && is_turn_of_mpi(++n_idle))
+    if (!any && is_turn_of_mpi(++cpl_context.busy.idle.n_polls))
         poll_mpi();
     return any;
 }
@@ -77,32 +76,31 @@ static void give_way(int n, int patience)
  * the time that has passed. */
 static void give_way_unless_given(int n, int patience)
 {
-    static double last;
-    static int n_looks;
+    struct cpl_idle *idle = &cpl_context.busy.idle;
     if (!cpl_context.machine.shares_cores) {
         give_way(n, patience);
         return;
     }
-    n_looks = PMPI_Wtime() - last < SECONDS_AWAY ? n_looks + 1 : 0;
-    if (n_looks > 0)
-        give_way(n_looks, patience);
-    last = PMPI_Wtime();
+    idle->n_kept = PMPI_Wtime() - idle->last < SECONDS_AWAY ? idle->n_kept + 1 : 0;
+    if (idle->n_kept > 0)
+        give_way(idle->n_kept, patience);
+    idle->last = PMPI_Wtime();
 }
 
 /* patience: as give_way; NO_MPI: 1, and the caller has not looked at MPI. */
 static void poll(int patience)
 {
-    static int n_idle;
+    int *n_idle = &cpl_context.busy.idle.n;
     const unsigned n_looks = cpl_context.busy.n_looks_at_mpi;
-    n_idle = poll_once() ? 0 : n_idle + 1;
-    if (n_idle == 0)
+    *n_idle = poll_once() ? 0 : *n_idle + 1;
+    if (*n_idle == 0)
         cpl_progress_no_wait();
     if (!cpl_context.busy.first_pending)
         cpl_progress_update();
-    if (n_idle > 0 && patience == NO_MPI && n_looks == cpl_context.busy.n_looks_at_mpi)
-        give_way(n_idle, 1);
-    else if (n_idle > 0)
-        give_way_unless_given(n_idle, patience == NO_MPI ? 1 : patience);
+    if (*n_idle > 0 && patience == NO_MPI && n_looks == cpl_context.busy.n_looks_at_mpi)
+        give_way(*n_idle, 1);
+    else if (*n_idle > 0)
+        give_way_unless_given(*n_idle, patience == NO_MPI ? 1 : patience);
     cpl_service_give_way();
 }
 
