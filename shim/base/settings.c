@@ -114,16 +114,6 @@ void cpl_settings_value(const struct cpl_settings *settings, size_t i, char *tex
     }
 }
 
-static bool parse_choice(const struct row *row, const char *value, char *member)
-{
-    for (int32_t k = 0; row->words[k]; k++)
-        if (strcmp(row->words[k], value) == 0) {
-            *(cpl_setting_choice *)member = k;
-            return true;
-        }
-    return false;
-}
-
 static bool parse_text(const char *value, char *member)
 {
     size_t length = strlen(value);
@@ -164,7 +154,12 @@ static bool parse(const struct row *row, const char *value, struct cpl_settings 
     struct cpl_strategy_choice choice;
     switch (row->type) {
     case TYPE_CHOICE:
-        return parse_choice(row, value, member);
+        for (int32_t k = 0; row->words[k]; k++)
+            if (strcmp(row->words[k], value) == 0) {
+                *(cpl_setting_choice *)member = k;
+                return true;
+            }
+        return false;
     case TYPE_STRATEGY:
         return !cpl_strategy_parse(value, &choice, NULL) && parse_text(value, member);
     case TYPE_TEXT:

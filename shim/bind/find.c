@@ -173,18 +173,13 @@ static bool must_tell(void)
     return true;
 }
 
-static void ignore(void *context, const char *text)
-{
-    (void)context, (void)text;
-}
-
 /* Says once that nothing is done. Who has asked for the library by `carpool run` is warned. */
 static void tell(const char *version, const char *why)
 {
     static struct cpl_settings settings;
     if (!must_tell())
         return;
-    cpl_settings_read(&settings, environ, ignore, NULL);
+    cpl_settings_read(&settings, environ, NULL, NULL);
     cpl_log_init(-1, (enum cpl_log_level)settings.verbose);
     cpl_log(cpl_variable(environ, "_CARPOOL_RUN") ? CPL_LOG_WARN : CPL_LOG_INFO, "bind",
             "the program's MPI (%.*s) %s: the library does nothing", (int)strcspn(version, "\n,"),

@@ -26,7 +26,7 @@ enum cpl_mpi cpl_find_mpi(void);
  * RTLD_LOCAL, as Python does). Local. */
 cpl_function *cpl_find_next(const char *name);
 
-/* What stands for PMPI_NAME, a function of MPI 4 or 4.1 that the library calls, where MPI lacks it
+/* What stands for PMPI_NAME, a function of MPI 4 that the library itself calls, where MPI lacks it
  * (MPICH 3: Debian 11, Cray MPICH 8); NULL: nothing does. A count that does not fit into an int is
  * refused with MPI_ERR_COUNT: no program of such an MPI can ask for one. Local. */
 cpl_function *cpl_older(const char *name);

@@ -31,14 +31,6 @@ enum held {
     GATED /* it was asked for by messages */
 };
 
-struct cpl_window {
-    struct cpl_window *prev, *next;
-    int64_t id;
-    MPI_Group group;
-    int n_ranks;         /* of the group */
-    unsigned char *held; /* enum held, per rank */
-};
-
 /* A rank that wants this rank's lock. */
 struct asker {
     struct asker *next;
@@ -46,10 +38,13 @@ struct asker {
     bool exclusive;
 };
 
-/* The lock of this rank's part of a window. */
-struct lock {
-    struct lock *next;
-    int64_t window;
+struct cpl_window {
+    struct cpl_window *prev, *next;
+    int64_t id;
+    MPI_Group group;
+    int n_ranks;         /* of the group */
+    unsigned char *held; /* enum held, per rank */
+    /* the lock of this rank's part: */
     int n_shared;
     bool exclusive;
     struct asker *waiting;
@@ -70,7 +65,6 @@ static struct {
     MPI_Request request; /* receive of the next message that asks for a lock */
     struct message heard;
     struct cpl_window *first;
-    struct lock *locks;
     struct post *posts;
     int n_granted; /* to this rank by itself */
 } windows;
@@ -211,20 +205,6 @@ void cpl_window_before_start(MPI_Group group, int assert, MPI_Win win)
 
 /* --- locks: the rank that is locked */
 
-static struct lock *lock_of(int64_t window)
-{
-    struct lock *l;
-    LL_SEARCH_SCALAR(windows.locks, l, window, window);
-    if (l)
-        return l;
-    l = calloc(1, sizeof *l);
-    if (l) {
-        l->window = window;
-        LL_PREPEND(windows.locks, l);
-    }
-    return l;
-}
-
 static void grant(int rank, int64_t window)
 {
     if (rank == cpl_context.rank)
@@ -234,14 +214,14 @@ static void grant(int rank, int64_t window)
 }
 
 /* Grants the lock to the ranks that have waited longest, as many as can have it together. */
-static void grant_all(struct lock *l)
+static void grant_all(struct cpl_window *w)
 {
     struct asker *a;
-    while ((a = l->waiting) && !l->exclusive && !(a->exclusive && l->n_shared > 0)) {
-        l->exclusive = a->exclusive;
-        l->n_shared += !a->exclusive;
-        LL_DELETE(l->waiting, a);
-        grant(a->rank, l->window);
+    while ((a = w->waiting) && !w->exclusive && !(a->exclusive && w->n_shared > 0)) {
+        w->exclusive = a->exclusive;
+        w->n_shared += !a->exclusive;
+        LL_DELETE(w->waiting, a);
+        grant(a->rank, w->id);
         free(a);
     }
 }
@@ -249,21 +229,22 @@ static void grant_all(struct lock *l)
 /* Without memory a lock is granted at once: MPI's own lock still excludes others. */
 static void serve(int rank, const struct message *message)
 {
-    struct lock *l = lock_of(message->window);
-    if (l && message->asked == UNLOCK) {
-        l->n_shared -= !l->exclusive && l->n_shared > 0;
-        l->exclusive = false;
+    struct cpl_window *w;
+    DL_SEARCH_SCALAR(windows.first, w, id, message->window);
+    if (w && message->asked == UNLOCK) {
+        w->n_shared -= !w->exclusive && w->n_shared > 0;
+        w->exclusive = false;
     } else if (message->asked != UNLOCK) {
-        struct asker *a = l ? malloc(sizeof *a) : NULL;
+        struct asker *a = w ? malloc(sizeof *a) : NULL;
         if (!a) {
             grant(rank, message->window);
             return;
         }
         *a = (struct asker){NULL, rank, message->asked == LOCK_EXCLUSIVE};
-        LL_APPEND(l->waiting, a);
+        LL_APPEND(w->waiting, a);
     }
-    if (l)
-        grant_all(l);
+    if (w)
+        grant_all(w);
 }
 
 static bool poll(void)
@@ -359,15 +340,11 @@ void cpl_window_unlocked(int rank, MPI_Win win)
 
 void cpl_window_end(void)
 {
-    struct lock *l, *next;
-    if (windows.listens) {
-        PMPI_Cancel(&windows.request);
-        PMPI_Wait(&windows.request, MPI_STATUS_IGNORE);
-        windows.listens = false;
-    }
-    LL_FOREACH_SAFE(windows.locks, l, next)
-    free(l);
-    windows.locks = NULL;
+    if (!windows.listens)
+        return;
+    PMPI_Cancel(&windows.request);
+    PMPI_Wait(&windows.request, MPI_STATUS_IGNORE);
+    windows.listens = false;
 }
 
 const struct cpl_hooks cpl_window_hooks = {.name = "windows", .poll = poll, .prepare = prepare};

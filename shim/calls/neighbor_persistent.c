@@ -44,124 +44,96 @@ static struct cpl_exchange *new_exchange(const struct cpl_neighbor_call *call,
 /* A request: one that is carried, or one that stays MPI's and whose starts are counted. */
 struct collective {
     struct cpl_persistent persistent; /* the first member */
-    struct cpl_neighbor_op *op;       /* of one that is carried; NULL: it has gone */
-    struct cpl_exchange *exchange;    /* of one that is counted */
+    struct cpl_neighbor_op *op;       /* NULL: it is MPI's */
+    struct cpl_exchange *exchange;    /* NULL: it was not made after all */
     int rank, n_ranks;                /* of its communicator */
 };
 
-static struct collective *collective_of(struct cpl_persistent *p)
+static void release(struct cpl_exchange *x)
 {
-    return (struct collective *)(void *)p;
-}
-
-static int start_carried(struct cpl_persistent *p, MPI_Request *handle)
-{
-    struct cpl_neighbor_op *op = collective_of(p)->op;
-    (void)handle;
-    cpl_request_activate(&p->request, op->carrying.state->comm, true);
-    cpl_request_open_collective(&p->request);
-    op->carrying.x->nonblocking.n++;
-    op->carrying.x->nonblocking.n_planned++;
-    cpl_neighbor_op_start(op);
-    return MPI_SUCCESS;
-}
-
-/* Waits until it is complete. */
-static void free_carried(struct cpl_persistent *p)
-{
-    struct cpl_neighbor_op *op = collective_of(p)->op;
-    if (!op) {
-        free(p);
-        return;
-    }
-    struct cpl_exchange *x = op->carrying.x;
-    cpl_neighbor_drain(x);
-    free(p); /* the operation marked the request as complete */
-    op->carrying.state->persistent.n_left--;
-    cpl_exchange_record(x, MPI_COMM_NULL, op->carrying.state->rank, op->carrying.state->size);
-    cpl_neighbor_op_free(op);
     cpl_exchange_release(x);
     free(x);
 }
 
-static int start_watched(struct cpl_persistent *p, MPI_Request *handle)
+static int start(struct cpl_persistent *p, MPI_Request *handle)
 {
-    collective_of(p)->exchange->nonblocking.n++;
-    return PMPI_Start(handle);
+    const struct collective *c = (struct collective *)(void *)p;
+    c->exchange->nonblocking.n++;
+    if (!c->op)
+        return PMPI_Start(handle);
+    cpl_request_activate(&p->request, c->op->carrying.state->comm, true);
+    cpl_request_open_collective(&p->request);
+    c->exchange->nonblocking.n_planned++;
+    cpl_neighbor_op_start(c->op);
+    return MPI_SUCCESS;
 }
 
-static void free_watched(struct cpl_persistent *p)
+/* Waits until it is complete. */
+static void forget(struct cpl_persistent *p)
 {
-    const struct collective *w = collective_of(p);
-    cpl_exchange_record(w->exchange, MPI_COMM_NULL, w->rank, w->n_ranks);
-    cpl_exchange_release(w->exchange);
-    free(w->exchange);
-    free(p);
+    struct collective *c = (struct collective *)(void *)p;
+    struct cpl_exchange *x = c->exchange;
+    if (c->op)
+        cpl_neighbor_drain(x);
+    if (x)
+        cpl_exchange_record(x, MPI_COMM_NULL, c->rank, c->n_ranks);
+    if (c->op) {
+        c->op->carrying.state->persistent.n_left--;
+        cpl_neighbor_op_free(c->op);
+    }
+    if (x)
+        release(x);
+    free(c);
 }
 
-static const struct cpl_persistent_kind carried = {
-    .start = start_carried, .free = free_carried, .is_waited_for = true};
-static const struct cpl_persistent_kind watched = {.start = start_watched, .free = free_watched};
+/* Only what is carried is ever active. */
+static const struct cpl_persistent_kind kind = {
+    .start = start, .free = forget, .is_waited_for = true};
 
 /* Makes a request known by its handle; NULL when memory ran out. */
-static struct collective *add(MPI_Request handle, const struct cpl_persistent_kind *kind)
+static struct collective *add(MPI_Request handle, const struct cpl_comm_state *state)
 {
-    struct collective *p = calloc(1, sizeof *p);
-    if (p && cpl_persistent_add(&p->persistent, kind, handle))
-        return p;
-    free(p);
-    return NULL;
+    struct collective *c = calloc(1, sizeof *c);
+    if (!c || !cpl_persistent_add(&c->persistent, &kind, handle)) {
+        free(c);
+        return NULL;
+    }
+    c->rank = state->rank;
+    c->n_ranks = state->size;
+    return c;
 }
 
-/* Makes an operation and its handle; NULL on all ranks when one has no memory. The handle is that
+/* Makes an operation and its handle; false on all ranks when one has no memory. The handle is that
  * of a receive from a real rank, which is never started: after a receive from MPI_PROC_NULL is
  * freed, MPICH's (4.0.2) next persistent collective never completes. Collective. */
-static struct cpl_neighbor_op *new_request(const struct cpl_neighbor_call *call,
-                                           struct cpl_comm_state *state, struct cpl_exchange *x,
-                                           MPI_Request *request)
+static bool new_request(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                        struct cpl_exchange *x, MPI_Request *request)
 {
     bool refused;
     MPI_Request handle = MPI_REQUEST_NULL;
     struct cpl_neighbor_op *op = cpl_neighbor_op_make(call, state, x, &refused);
     bool made = op && PMPI_Recv_init(NULL, 0, MPI_BYTE, state->rank, 0, state->private_comm,
                                      &handle) == MPI_SUCCESS;
-    struct collective *added = made ? add(handle, &carried) : NULL;
-    if (added) {
-        added->op = op;
-        op->request = &added->persistent.request;
-    }
+    struct collective *added = made ? add(handle, state) : NULL;
     if (cpl_agree_all(state->private_comm, added)) {
+        added->op = op;
+        added->exchange = x;
+        op->request = &added->persistent.request;
         *request = handle;
-        return op;
+        return true;
     }
-    if (added) {
-        added->op = NULL;
+    if (added)
         cpl_persistent_forget(&added->persistent);
-    }
     if (made)
         PMPI_Request_free(&handle);
     if (op)
         cpl_neighbor_op_free(op);
-    return NULL;
-}
-
-/* Plans the request. Returns whether it is carried; else its starts are counted, or it is forgotten
- * (*x is NULL then). Collective, the same result on all ranks. */
-static bool plan_alone(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                       struct cpl_exchange **x, MPI_Request *request)
-{
-    cpl_neighbor_plan(call, state, *x);
-    if ((*x)->phase != CPL_PHASE_PLANNED)
-        return false;
-    if (cpl_agree_service(state->private_comm) && new_request(call, state, *x, request))
-        return true;
-    cpl_exchange_release(*x);
-    free(*x);
-    *x = NULL;
     return false;
 }
 
-/* The same, unless other threads are in calls: then its starts are counted. */
+/* Plans the request, unless other threads are in calls. Returns whether it is carried; else its
+ * starts are counted, or it is forgotten (*x is NULL then). Collective, the same result on all
+ * ranks. */
 static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                  struct cpl_exchange **x, MPI_Request *request)
 {
@@ -170,9 +142,16 @@ static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
         (*x)->learned.left = CPL_LEFT_THREADS;
         return false;
     }
-    bool planned = plan_alone(call, state, x, request);
+    cpl_neighbor_plan(call, state, *x);
+    bool planned = (*x)->phase == CPL_PHASE_PLANNED;
+    bool carried =
+        planned && cpl_agree_service(state->private_comm) && new_request(call, state, *x, request);
+    if (planned && !carried) {
+        release(*x);
+        *x = NULL;
+    }
     cpl_exclusive_leave();
-    return planned;
+    return carried;
 }
 
 /* Whether it is too early to plan. The ranks ask when the 1st, 4th, 16th ... request of the
@@ -227,13 +206,9 @@ void cpl_neighbor_init_passed(const struct cpl_neighbor_call *call, int result,
                               const MPI_Request *request)
 {
     struct cpl_exchange *x = call->watched;
-    struct collective *w = x && result == MPI_SUCCESS ? add(*request, &watched) : NULL;
-    if (w) {
-        w->exchange = x;
-        w->rank = call->state->rank;
-        w->n_ranks = call->state->size;
-    } else if (x) {
-        cpl_exchange_release(x);
-        free(x);
-    }
+    struct collective *counted = x && result == MPI_SUCCESS ? add(*request, call->state) : NULL;
+    if (counted)
+        counted->exchange = x;
+    else if (x)
+        release(x);
 }

@@ -21,14 +21,10 @@ extern char **environ;
 
 /* What /proc says of the ranks on this host. */
 struct local {
-    int n_ranks;      /* of the job */
-    const char *name; /* of this library's file, as it was given */
-    char *mapped;     /* its path, as /proc has it; allocated */
-    char *has;        /* by rank: 0: not seen, 1: lacks the library, 2: has it */
-    int n_looked_at;  /* processes */
+    int n_ranks; /* of the job */
+    char *name;  /* of this library's file, behind a slash, as /proc has it */
+    char *has;   /* by rank: 0: not seen, 1: lacks the library, 2: has it */
 };
-
-#define MOST_PROCESSES 100000
 
 /* Reads a file of /proc; the caller frees the text. NULL: that cannot be done. */
 static char *read_proc(long pid, const char *name, size_t *length)
@@ -71,30 +67,21 @@ static const char *variable_in(const char *text, size_t length, const char *name
     return NULL;
 }
 
-/* Whether a process has mapped a library; false also when that cannot be seen. */
-static bool has_mapped(long pid, const char *library)
-{
-    size_t length;
-    char *maps = read_proc(pid, "maps", &length);
-    bool mapped = maps && strstr(maps, library);
-    free(maps);
-    return mapped;
-}
-
+/* A process that has MPI, and so is no shell or wrapper of a rank, has the libraries that were
+ * preloaded, too. */
 static void look_at(struct local *local, long pid)
 {
     size_t length;
-    char *text = read_proc(pid, "environ", &length);
+    char *text = read_proc(pid, "environ", &length), *maps = NULL;
     const char *rank = text ? variable_in(text, length, "PMI_RANK") : NULL;
-    const char *preload = text ? variable_in(text, length, "LD_PRELOAD") : NULL;
     long r = rank ? strtol(rank, NULL, 10) : -1;
-    if (r >= 0 && r < local->n_ranks && local->has[r] < 2) {
-        if ((preload && strstr(preload, local->name)) || has_mapped(pid, local->mapped) ||
-            has_mapped(pid, "/libcarpool"))
-            local->has[r] = 2;
-        else if (has_mapped(pid, "/libmpi")) /* no shell or wrapper of a rank */
-            local->has[r] = 1;
-    }
+    if (r >= 0 && r < local->n_ranks && local->has[r] < 2)
+        maps = read_proc(pid, "maps", &length);
+    if (maps && (strstr(maps, local->name) || strstr(maps, "/libcarpool")))
+        local->has[r] = 2;
+    else if (maps && strstr(maps, "/libmpi"))
+        local->has[r] = 1;
+    free(maps);
     free(text);
 }
 
@@ -105,8 +92,7 @@ static void look_below(struct local *local, long pid)
     size_t length;
     snprintf(name, sizeof name, "task/%ld/children", pid);
     char *children = read_proc(pid, name, &length), *at = children, *end;
-    for (long child = at ? strtol(at, &end, 10) : 0;
-         child > 0 && local->n_looked_at++ < MOST_PROCESSES; child = strtol(at, &end, 10)) {
+    for (long child = at ? strtol(at, &end, 10) : 0; child > 0; child = strtol(at, &end, 10)) {
         at = end;
         look_at(local, child);
         look_below(local, child);
@@ -132,44 +118,37 @@ static long find_proxy(void)
     return 0;
 }
 
-/* The name of a file without its folder. */
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-/* What the file of this library is called. Returns false when that is not known. */
-static bool name_library(struct local *local)
-{
-    static const char anything_here;
-    Dl_info self;
-    if (!dladdr(&anything_here, &self) || !self.dli_fname)
-        return false;
-    local->name = base_of(self.dli_fname);
-    local->mapped = realpath(self.dli_fname, NULL);
-    return local->mapped;
-}
-
 /* Whether a rank on this host is seen to lack the library. */
 static bool sees_lacking(struct local *local)
 {
-    bool lacking = false;
-    long proxy = local->has && name_library(local) ? find_proxy() : 0;
-    if (proxy)
+    static const char anything_here;
+    Dl_info self;
+    bool known = dladdr(&anything_here, &self) && self.dli_fname, lacking = false;
+    char *path = known ? realpath(self.dli_fname, NULL) : NULL;
+    long proxy = local->has && path ? find_proxy() : 0;
+    if (proxy) {
+        local->name = strrchr(path, '/');
         look_below(local, proxy);
+    }
     for (int r = 0; proxy && r < local->n_ranks; r++)
         lacking |= local->has[r] == 1;
+    free(path);
     return lacking;
 }
 
-/* Waits for a message to come or leave. A rank that waits long has most likely none to wait for. */
-static void wait_for(MPI_Request *request, int peer)
+/* Sends a message without contents, or waits for one. A rank that waits long has most likely none
+ * to wait for. */
+static void pass(int peer, bool sends)
 {
     const double start = PMPI_Wtime();
     bool told = false;
+    MPI_Request request;
+    if (sends)
+        PMPI_Isend(NULL, 0, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &request);
+    else
+        PMPI_Irecv(NULL, 0, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &request);
     for (int done = 0; !done;) {
-        PMPI_Test(request, &done, MPI_STATUS_IGNORE);
+        PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
         double waited = PMPI_Wtime() - start;
         if (!done && !told && waited > TELL_AFTER) {
             cpl_log(CPL_LOG_ERROR, "shim",
@@ -186,20 +165,6 @@ static void wait_for(MPI_Request *request, int peer)
     }
 }
 
-static void receive_from(int peer)
-{
-    MPI_Request request;
-    PMPI_Irecv(NULL, 0, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &request);
-    wait_for(&request, peer);
-}
-
-static void send_to(int peer)
-{
-    MPI_Request request;
-    PMPI_Isend(NULL, 0, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &request);
-    wait_for(&request, peer);
-}
-
 /* All ranks come, or the program ends: a binomial tree, in which rank r's parent is r without its
  * lowest bit, and its children are r with one lower bit. */
 static void meet(int rank, int n_ranks)
@@ -208,13 +173,13 @@ static void meet(int rank, int n_ranks)
     while (n_bits < 31 && !(rank & 1 << n_bits) && rank + (1 << n_bits) < n_ranks)
         n_bits++;
     for (int bit = 0; bit < n_bits; bit++)
-        receive_from(rank + (1 << bit));
+        pass(rank + (1 << bit), false);
     if (rank > 0) {
-        send_to(rank & (rank - 1));
-        receive_from(rank & (rank - 1));
+        pass(rank & (rank - 1), true);
+        pass(rank & (rank - 1), false);
     }
     for (int bit = n_bits - 1; bit >= 0; bit--)
-        send_to(rank + (1 << bit));
+        pass(rank + (1 << bit), true);
 }
 
 enum cpl_preload cpl_preload_check(int rank, int n_ranks)
@@ -227,7 +192,6 @@ enum cpl_preload cpl_preload_check(int rank, int n_ranks)
     while (lacking && first < rank && local.has[first] != 2)
         first++;
     free(local.has);
-    free(local.mapped);
     if (lacking)
         return first == rank ? CPL_PRELOAD_SOME_TELL : CPL_PRELOAD_SOME;
     /* always: a rank that could not look would wait for the others */

@@ -37,13 +37,6 @@ static bool reserve(struct cpl_batch *batch, size_t bytes)
     return true;
 }
 
-static int raise_error(const struct cpl_comm_state *state, int error)
-{
-    if (error != MPI_SUCCESS)
-        PMPI_Comm_call_errhandler(state->comm, error);
-    return error;
-}
-
 /* A message of the rank to itself needs no combined message. */
 static int deliver_to_self(struct cpl_comm_state *state, const struct cpl_segment *segment,
                            const struct cpl_span *span)
@@ -168,36 +161,42 @@ int cpl_pt2pt_send(struct cpl_comm_state *state, const struct cpl_span *span, in
     if (result == MPI_SUCCESS)
         return MPI_SUCCESS;
     cpl_sending_withdraw(&p->line->synchronous, sending);
-    return raise_error(state, result);
+    return cpl_raise(state->comm, result);
 }
 
-int cpl_pt2pt_finish_send(struct cpl_sending *sending)
+int cpl_pt2pt_send_and_wait(struct cpl_comm_state *state, const struct cpl_span *span, int dest,
+                            int tag, enum cpl_send_mode mode)
 {
-    if (sending->inner == MPI_REQUEST_NULL && !sending->synchronous)
-        return MPI_SUCCESS;
+    struct cpl_sending sending;
+    int result = cpl_pt2pt_send(state, span, dest, tag, mode, &sending);
+    if (result != MPI_SUCCESS || (sending.inner == MPI_REQUEST_NULL && !sending.synchronous))
+        return result;
     cpl_progress_leave();
-    while (!cpl_sending_is_done(sending))
+    while (!cpl_sending_is_done(&sending))
         cpl_progress_poll();
-    free(sending->synchronous);
-    sending->synchronous = NULL;
+    free(sending.synchronous);
     return MPI_SUCCESS;
 }
 
-int cpl_pt2pt_request_send(struct cpl_comm_state *state, struct cpl_sending *sending,
-                           MPI_Request *request)
+int cpl_pt2pt_isend(struct cpl_comm_state *state, const struct cpl_span *span, int dest, int tag,
+                    enum cpl_send_mode mode, MPI_Request *request)
 {
-    if (!sending->synchronous) { /* a straight payload's request is MPI's own */
-        *request = sending->inner;
-        if (sending->inner == MPI_REQUEST_NULL)
+    struct cpl_sending sending;
+    int result = cpl_pt2pt_send(state, span, dest, tag, mode, &sending);
+    if (result != MPI_SUCCESS)
+        return result;
+    if (!sending.synchronous) { /* a straight payload's request is MPI's own */
+        *request = sending.inner;
+        if (sending.inner == MPI_REQUEST_NULL)
             *request = cpl_request_complete_send();
-        return *request == MPI_REQUEST_NULL ? raise_error(state, MPI_ERR_NO_MEM) : MPI_SUCCESS;
+        return *request == MPI_REQUEST_NULL ? cpl_raise(state->comm, MPI_ERR_NO_MEM) : MPI_SUCCESS;
     }
     struct cpl_request *made = cpl_request_make(state->comm, false);
     if (!made) {
-        cpl_sending_forget(sending);
-        return raise_error(state, MPI_ERR_NO_MEM);
+        cpl_sending_forget(&sending);
+        return cpl_raise(state->comm, MPI_ERR_NO_MEM);
     }
-    made->sending = *sending;
+    made->sending = sending;
     *request = made->handle;
     return MPI_SUCCESS;
 }
@@ -215,14 +214,16 @@ void cpl_pt2pt_post(struct cpl_comm_state *state, struct cpl_receive *receive,
     cpl_match_post(&state->line->match, receive);
 }
 
-int cpl_pt2pt_finish_receive(const struct cpl_comm_state *state, struct cpl_receive *receive,
-                             MPI_Status *status)
+int cpl_pt2pt_recv(struct cpl_comm_state *state, const struct cpl_span *span, int source, int tag,
+                   MPI_Status *status)
 {
+    struct cpl_receive receive;
+    cpl_pt2pt_post(state, &receive, span, source, tag);
     cpl_progress_leave();
-    while (!receive->done)
+    while (!receive.done)
         cpl_progress_await();
-    cpl_match_status(status, receive->from, receive->from_tag, receive->bytes, receive->cancelled);
-    return raise_error(state, receive->error);
+    cpl_match_status(status, receive.from, receive.from_tag, receive.bytes, receive.cancelled);
+    return cpl_raise(state->comm, receive.error);
 }
 
 bool cpl_pt2pt_null(MPI_Comm comm, const void *buffer, MPI_Count count, MPI_Datatype type, int peer,
@@ -245,15 +246,14 @@ int cpl_pt2pt_irecv(struct cpl_comm_state *state, const struct cpl_span *span, i
 {
     struct cpl_request *made = cpl_request_make(state->comm, true);
     if (!made)
-        return raise_error(state, MPI_ERR_NO_MEM);
+        return cpl_raise(state->comm, MPI_ERR_NO_MEM);
     *request = made->handle;
     cpl_pt2pt_post(state, &made->receive, span, source, tag);
     return MPI_SUCCESS;
 }
 
-/* Polls and returns a fitting message, with its status; waits for one when flag is NULL. */
-static struct cpl_arrival *find_message(struct cpl_comm_state *state, int source, int tag,
-                                        int *flag, MPI_Status *status)
+int cpl_pt2pt_probe(struct cpl_comm_state *state, int source, int tag, int *flag,
+                    MPI_Message *message, MPI_Status *status)
 {
     struct cpl_arrival *arrival;
     cpl_progress_leave();
@@ -263,24 +263,11 @@ static struct cpl_arrival *find_message(struct cpl_comm_state *state, int source
     } while (!arrival && !flag);
     if (flag)
         *flag = arrival != NULL;
-    if (arrival)
-        cpl_match_status(status, arrival->segment.source, arrival->segment.tag,
-                         arrival->segment.bytes, false);
-    return arrival;
-}
-
-int cpl_pt2pt_probe(struct cpl_comm_state *state, int source, int tag, int *flag,
-                    MPI_Status *status)
-{
-    find_message(state, source, tag, flag, status);
-    return MPI_SUCCESS;
-}
-
-int cpl_pt2pt_mprobe(struct cpl_comm_state *state, int source, int tag, int *flag,
-                     MPI_Message *message, MPI_Status *status)
-{
-    struct cpl_arrival *arrival = find_message(state, source, tag, flag, status);
-    return arrival ? raise_error(state, cpl_pt2pt_take_message(state, arrival, message))
+    if (!arrival)
+        return MPI_SUCCESS;
+    cpl_match_status(status, arrival->segment.source, arrival->segment.tag, arrival->segment.bytes,
+                     false);
+    return message ? cpl_raise(state->comm, cpl_pt2pt_take_message(state, arrival, message))
                    : MPI_SUCCESS;
 }
 
@@ -289,10 +276,8 @@ int cpl_pt2pt_imrecv(const struct cpl_span *span, MPI_Message *message, MPI_Requ
     int source, tag;
     int64_t bytes;
     struct cpl_request *made = cpl_request_make(MPI_COMM_WORLD, true);
-    if (!made) {
-        PMPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_NO_MEM);
-        return MPI_ERR_NO_MEM;
-    }
+    if (!made)
+        return cpl_raise(MPI_COMM_WORLD, MPI_ERR_NO_MEM);
     struct cpl_comm_state *state = cpl_pt2pt_forget_message(*message, &source, &tag, &bytes);
     made->comm = state->comm;
     made->receive = (struct cpl_receive){

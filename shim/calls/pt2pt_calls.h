@@ -35,17 +35,18 @@ static inline struct cpl_comm_state *cpl_pt2pt_managed_state(MPI_Comm comm)
 int cpl_pt2pt_send(struct cpl_comm_state *state, const struct cpl_span *span, int dest, int tag,
                    enum cpl_send_mode mode, struct cpl_sending *sending);
 
-/* cpl_pt2pt_finish_send: waits for a send. cpl_pt2pt_request_send: makes a request of it. */
-int cpl_pt2pt_finish_send(struct cpl_sending *sending);
-int cpl_pt2pt_request_send(struct cpl_comm_state *state, struct cpl_sending *sending,
-                           MPI_Request *request);
+/* The same for a send that is waited for, and for one that gets a request. */
+int cpl_pt2pt_send_and_wait(struct cpl_comm_state *state, const struct cpl_span *span, int dest,
+                            int tag, enum cpl_send_mode mode);
+int cpl_pt2pt_isend(struct cpl_comm_state *state, const struct cpl_span *span, int dest, int tag,
+                    enum cpl_send_mode mode, MPI_Request *request);
 
-/* cpl_pt2pt_post: posts a receive that the caller owns. cpl_pt2pt_finish_receive: waits for it and
- * fills the status. */
+/* Posts a receive that the caller owns. */
 void cpl_pt2pt_post(struct cpl_comm_state *state, struct cpl_receive *receive,
                     const struct cpl_span *span, int source, int tag);
-int cpl_pt2pt_finish_receive(const struct cpl_comm_state *state, struct cpl_receive *receive,
-                             MPI_Status *status);
+
+int cpl_pt2pt_recv(struct cpl_comm_state *state, const struct cpl_span *span, int source, int tag,
+                   MPI_Status *status);
 
 /* Starts a message to or from MPI_PROC_NULL on a managed communicator. Its request is the shim's:
  * MPI goes on for each of its own that a call asks about. False: it is MPI's. */
@@ -55,11 +56,10 @@ bool cpl_pt2pt_null(MPI_Comm comm, const void *buffer, MPI_Count count, MPI_Data
 int cpl_pt2pt_irecv(struct cpl_comm_state *state, const struct cpl_span *span, int source, int tag,
                     MPI_Request *request);
 
-/* Probe as MPI does; with flag NULL they wait until there is a message. */
+/* Probes as MPI does; with flag NULL it waits until there is a message. A message that is given is
+ * the handle of a matched probe. */
 int cpl_pt2pt_probe(struct cpl_comm_state *state, int source, int tag, int *flag,
-                    MPI_Status *status);
-int cpl_pt2pt_mprobe(struct cpl_comm_state *state, int source, int tag, int *flag,
-                     MPI_Message *message, MPI_Status *status);
+                    MPI_Message *message, MPI_Status *status);
 
 /* Receive a message that a matched probe gave a handle for; MPI's own handles are passed on to
  * MPI. */

@@ -15,18 +15,21 @@ static MPI_Status *status_at(MPI_Status *statuses, int k)
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[k];
 }
 
-/* MPI_COMM_NULL: MPI has called the error handler. */
-static int raise_error(MPI_Comm comm, int error)
+/* Completes a request that is done; if the call `peeks`, it only tells the status. Returns the
+ * request's error. */
+static int settle(struct cpl_request *request, MPI_Request *handle, MPI_Status *status, bool peeks)
 {
-    if (error != MPI_SUCCESS && comm != MPI_COMM_NULL)
-        PMPI_Comm_call_errhandler(comm, error);
-    return error;
+    if (!peeks)
+        return cpl_request_settle(request, handle, status);
+    cpl_request_status(request, status);
+    return MPI_SUCCESS;
 }
 
-static int settle_one(struct cpl_request *request, MPI_Request *handle, MPI_Status *status)
+static int settle_one(struct cpl_request *request, MPI_Request *handle, MPI_Status *status,
+                      bool peeks)
 {
     MPI_Comm comm = request->comm;
-    return raise_error(comm, cpl_request_settle(request, handle, status));
+    return cpl_raise(comm, settle(request, handle, status, peeks));
 }
 
 /* Whether a call that tests has looked often enough: once, and once more after a poll where there
@@ -81,12 +84,13 @@ static void free_others(MPI_Request *others, const MPI_Request few[FEW])
         free(others);
 }
 
-/* PMPI_Testall for MPI's part of an array. */
-static int test_others(int n, MPI_Request *requests, int *flag, MPI_Status *statuses)
+/* PMPI_Testall for MPI's part of an array, or PMPI_Request_get_status_all. */
+static int test_others(int n, MPI_Request *requests, int *flag, MPI_Status *statuses, bool peeks)
 {
     MPI_Request few[FEW], *others = copy_others(n, requests, few);
-    int result = PMPI_Testall(n, others, flag, statuses);
-    for (int k = 0; k < n && *flag; k++)
+    int result = peeks ? PMPI_Request_get_status_all(n, others, flag, statuses)
+                       : PMPI_Testall(n, others, flag, statuses);
+    for (int k = 0; k < n && *flag && !peeks; k++)
         if (!cpl_request_active(requests[k]))
             requests[k] = others[k];
     free_others(others, few);
@@ -130,10 +134,22 @@ int cpl_complete_one(MPI_Request *handle, int *flag, MPI_Status *status)
             cpl_progress_poll();
             *flag = cpl_request_is_done(request);
         }
-        return *flag ? settle_one(request, handle, status) : MPI_SUCCESS;
+        return *flag ? settle_one(request, handle, status, false) : MPI_SUCCESS;
     }
     wait_for(request);
-    return settle_one(request, handle, status);
+    return settle_one(request, handle, status, false);
+}
+
+int cpl_status_one(MPI_Request request, int *flag, MPI_Status *status)
+{
+    cpl_progress_poll();
+    struct cpl_request *managed = cpl_request_active(request);
+    if (!managed)
+        return PMPI_Request_get_status(request, flag, status);
+    *flag = cpl_request_is_done(managed);
+    if (*flag)
+        cpl_request_status(managed, status);
+    return MPI_SUCCESS;
 }
 
 /* ---- all ---- */
@@ -141,11 +157,11 @@ int cpl_complete_one(MPI_Request *handle, int *flag, MPI_Status *status)
 /* Waits for a request of the shim and settles it, which has a place in statuses. Its error becomes
  * that of the array; *comm: of such an error that is still to be raised. */
 static int settle_of_all(struct cpl_request *request, MPI_Request *handle, MPI_Status *status,
-                         bool waited, int result, MPI_Comm *comm)
+                         bool waited, bool peeks, int result, MPI_Comm *comm)
 {
     wait_for(request);
     MPI_Comm its = request->comm;
-    int error = cpl_request_settle(request, handle, status);
+    int error = settle(request, handle, status, peeks);
     if (status != MPI_STATUS_IGNORE && (waited || error != MPI_SUCCESS))
         status->MPI_ERROR = error;
     if (error == MPI_SUCCESS)
@@ -155,16 +171,16 @@ static int settle_of_all(struct cpl_request *request, MPI_Request *handle, MPI_S
 }
 
 /* Settles the shim's requests of an array, all of which are done. */
-static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, int result)
+static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, bool peeks, int result)
 {
     MPI_Comm comm = MPI_COMM_NULL;
     for (int k = 0; k < n && cpl_context.busy.n_active_requests > 0; k++) {
         struct cpl_request *request = cpl_request_active(requests[k]);
         if (request)
-            result =
-                settle_of_all(request, &requests[k], status_at(statuses, k), false, result, &comm);
+            result = settle_of_all(request, &requests[k], status_at(statuses, k), false, peeks,
+                                   result, &comm);
     }
-    return raise_error(comm, result);
+    return cpl_raise(comm, result);
 }
 
 /* As MPICH does behind a request with an error: the others stay as they are. */
@@ -185,26 +201,26 @@ static int wait_all(int n, MPI_Request *requests, MPI_Status *statuses)
             cpl_request_settle_sent(request, &requests[k]))
             continue;
         if (request)
-            result =
-                settle_of_all(request, &requests[k], status_at(statuses, k), true, result, &comm);
+            result = settle_of_all(request, &requests[k], status_at(statuses, k), true, false,
+                                   result, &comm);
         else
             result = cpl_progress_wait_each(1, &requests[k], status_at(statuses, k));
     }
     if (k < n)
         leave_pending(n - k, &requests[k],
                       statuses == MPI_STATUSES_IGNORE ? statuses : &statuses[k]);
-    return raise_error(comm, result);
+    return cpl_raise(comm, result);
 }
 
-static int test_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses)
+static int test_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses, bool peeks)
 {
     for (bool looked = false;; looked = true) {
         int n_open, first, n_ours = count_ours(n, requests, &n_open, &first), result = MPI_SUCCESS;
         *flag = n_open == 0;
         if (*flag && n_ours < n)
-            result = test_others(n, requests, flag, statuses);
+            result = test_others(n, requests, flag, statuses, peeks);
         if (*flag)
-            return settle_ours(n, requests, statuses, result);
+            return settle_ours(n, requests, statuses, peeks, result);
         if (result != MPI_SUCCESS || has_tested(looked))
             return result;
         cpl_progress_poll();
@@ -214,26 +230,34 @@ static int test_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuse
 int cpl_complete_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses)
 {
     begin(flag);
-    return flag ? test_all(n, requests, flag, statuses) : wait_all(n, requests, statuses);
+    return flag ? test_all(n, requests, flag, statuses, false) : wait_all(n, requests, statuses);
+}
+
+int cpl_status_all(int n, const MPI_Request *requests, int *flag, MPI_Status *statuses)
+{
+    begin(true);
+    return test_all(n, (MPI_Request *)(uintptr_t)requests, flag, statuses, true);
 }
 
 /* ---- any ---- */
 
-/* PMPI_Testany for MPI's part of an array. */
+/* PMPI_Testany for MPI's part of an array, or PMPI_Request_get_status_any. */
 static int test_any_other(int n, int n_ours, MPI_Request *requests, int *index, int *flag,
-                          MPI_Status *status)
+                          MPI_Status *status, bool peeks)
 {
     MPI_Request few[FEW], *others = copy_others(n, requests, few);
-    int result = PMPI_Testany(n, others, index, flag, status);
-    if (*flag && *index != MPI_UNDEFINED)
-        requests[*index] = others[*index];
-    else if (n_ours > 0)
+    int result = peeks ? PMPI_Request_get_status_any(n, others, index, flag, status)
+                       : PMPI_Testany(n, others, index, flag, status);
+    if (*flag && *index == MPI_UNDEFINED && n_ours > 0)
         *flag = 0; /* nothing of MPI's is active */
+    else if (*flag && *index != MPI_UNDEFINED && !peeks)
+        requests[*index] = others[*index];
     free_others(others, few);
     return result;
 }
 
-int cpl_complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI_Status *status)
+static int complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI_Status *status,
+                        bool peeks)
 {
     begin(flag);
     for (bool looked = false;; looked = true) {
@@ -243,10 +267,10 @@ int cpl_complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI_St
             *flag = first >= 0;
         if (first >= 0) {
             *index = first;
-            return settle_one(cpl_request_active(requests[first]), &requests[first], status);
+            return settle_one(cpl_request_active(requests[first]), &requests[first], status, peeks);
         }
         if (n_ours < n || n == 0)
-            result = test_any_other(n, n_ours, requests, index, &done, status);
+            result = test_any_other(n, n_ours, requests, index, &done, status, peeks);
         if (flag)
             *flag = done;
         if (done || result != MPI_SUCCESS)
@@ -259,15 +283,26 @@ int cpl_complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI_St
     }
 }
 
+int cpl_complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI_Status *status)
+{
+    return complete_any(n, requests, index, flag, status, false);
+}
+
+int cpl_status_any(int n, const MPI_Request *requests, int *index, int *flag, MPI_Status *status)
+{
+    return complete_any(n, (MPI_Request *)(uintptr_t)requests, index, flag, status, true);
+}
+
 /* ---- some ---- */
 
-/* PMPI_Testsome for MPI's part of an array. */
+/* PMPI_Testsome for MPI's part of an array, or PMPI_Request_get_status_some. */
 static int test_some_others(int n, int n_ours, MPI_Request *requests, int *n_done, int *indices,
-                            MPI_Status *statuses)
+                            MPI_Status *statuses, bool peeks)
 {
     MPI_Request few[FEW], *others = copy_others(n, requests, few);
-    int result = PMPI_Testsome(n, others, n_done, indices, statuses);
-    for (int k = 0; k < *n_done; k++) /* MPI_UNDEFINED is negative */
+    int result = peeks ? PMPI_Request_get_status_some(n, others, n_done, indices, statuses)
+                       : PMPI_Testsome(n, others, n_done, indices, statuses);
+    for (int k = 0; k < *n_done && !peeks; k++) /* MPI_UNDEFINED is negative */
         requests[indices[k]] = others[indices[k]];
     if (*n_done == MPI_UNDEFINED && n_ours > 0)
         *n_done = 0; /* nothing of MPI's is active */
@@ -277,7 +312,7 @@ static int test_some_others(int n, int n_ours, MPI_Request *requests, int *n_don
 
 /* Settles the shim's requests that are done, and lists them behind those that MPI has reported. */
 static int settle_some(int n, MPI_Request *requests, int *n_done, int *indices,
-                       MPI_Status *statuses, int result)
+                       MPI_Status *statuses, bool peeks, int result)
 {
     MPI_Comm comm = MPI_COMM_NULL;
     for (int k = 0; k < n && cpl_context.busy.n_active_requests > 0; k++) {
@@ -285,7 +320,7 @@ static int settle_some(int n, MPI_Request *requests, int *n_done, int *indices,
         if (!request || !cpl_request_is_known_done(request))
             continue;
         MPI_Comm its = request->comm;
-        int error = cpl_request_settle(request, &requests[k], status_at(statuses, *n_done));
+        int error = settle(request, &requests[k], status_at(statuses, *n_done), peeks);
         if (statuses != MPI_STATUSES_IGNORE && (result != MPI_SUCCESS || error != MPI_SUCCESS))
             statuses[*n_done].MPI_ERROR = error;
         for (int i = 0; i < *n_done && statuses != MPI_STATUSES_IGNORE; i++)
@@ -297,11 +332,11 @@ static int settle_some(int n, MPI_Request *requests, int *n_done, int *indices,
         result = MPI_ERR_IN_STATUS;
         comm = its == MPI_COMM_NULL ? comm : its;
     }
-    return raise_error(comm, result);
+    return cpl_raise(comm, result);
 }
 
-int cpl_complete_some(int n, MPI_Request *requests, int *n_done, int *indices, MPI_Status *statuses,
-                      bool waits)
+static int complete_some(int n, MPI_Request *requests, int *n_done, int *indices,
+                         MPI_Status *statuses, bool waits, bool peeks)
 {
     begin(!waits);
     for (bool looked = false;; looked = true) {
@@ -309,91 +344,24 @@ int cpl_complete_some(int n, MPI_Request *requests, int *n_done, int *indices, M
         int result = MPI_SUCCESS;
         *n_done = 0;
         if (n_ours < n || n == 0)
-            result = test_some_others(n, n_ours, requests, n_done, indices, statuses);
+            result = test_some_others(n, n_ours, requests, n_done, indices, statuses, peeks);
         if (*n_done != MPI_UNDEFINED)
-            result = settle_some(n, requests, n_done, indices, statuses, result);
+            result = settle_some(n, requests, n_done, indices, statuses, peeks, result);
         if (result != MPI_SUCCESS || *n_done != 0 || (!waits && has_tested(looked)))
             return result;
         cpl_progress_poll();
     }
 }
 
-/* ---- statuses of requests that stay as they are ---- */
-
-int cpl_status_one(MPI_Request request, int *flag, MPI_Status *status)
+int cpl_complete_some(int n, MPI_Request *requests, int *n_done, int *indices, MPI_Status *statuses,
+                      bool waits)
 {
-    cpl_progress_poll();
-    struct cpl_request *managed = cpl_request_active(request);
-    if (!managed)
-        return PMPI_Request_get_status(request, flag, status);
-    *flag = cpl_request_is_done(managed);
-    if (*flag)
-        cpl_request_status(managed, status);
-    return MPI_SUCCESS;
-}
-
-int cpl_status_all(int n, const MPI_Request *requests, int *flag, MPI_Status *statuses)
-{
-    int n_open, first, result = MPI_SUCCESS;
-    begin(true);
-    cpl_progress_poll();
-    int n_ours = count_ours(n, requests, &n_open, &first);
-    *flag = n_open == 0;
-    if (*flag && n_ours < n) {
-        MPI_Request few[FEW], *others = copy_others(n, requests, few);
-        result = PMPI_Request_get_status_all(n, others, flag, statuses);
-        free_others(others, few);
-    }
-    for (int k = 0; k < n && *flag; k++) {
-        const struct cpl_request *managed = cpl_request_active(requests[k]);
-        if (managed)
-            cpl_request_status(managed, status_at(statuses, k));
-    }
-    return result;
-}
-
-int cpl_status_any(int n, const MPI_Request *requests, int *index, int *flag, MPI_Status *status)
-{
-    int n_open, first;
-    MPI_Request few[FEW];
-    begin(true);
-    cpl_progress_poll();
-    int n_ours = count_ours(n, requests, &n_open, &first);
-    *index = first >= 0 ? first : MPI_UNDEFINED;
-    *flag = first >= 0;
-    if (first >= 0)
-        cpl_request_status(cpl_request_active(requests[first]), status);
-    if (first >= 0 || (n_ours == n && n > 0))
-        return MPI_SUCCESS;
-    MPI_Request *others = copy_others(n, requests, few);
-    int result = PMPI_Request_get_status_any(n, others, index, flag, status);
-    if (*flag && *index == MPI_UNDEFINED)
-        *flag = n_ours == 0; /* nothing of MPI's is active */
-    free_others(others, few);
-    return result;
+    return complete_some(n, requests, n_done, indices, statuses, waits, false);
 }
 
 int cpl_status_some(int n, const MPI_Request *requests, int *n_done, int *indices,
                     MPI_Status *statuses)
 {
-    int n_open, first, result = MPI_SUCCESS;
-    begin(true);
-    cpl_progress_poll();
-    int n_ours = count_ours(n, requests, &n_open, &first);
-    *n_done = 0;
-    if (n_ours < n || n == 0) {
-        MPI_Request few[FEW], *others = copy_others(n, requests, few);
-        result = PMPI_Request_get_status_some(n, others, n_done, indices, statuses);
-        if (*n_done == MPI_UNDEFINED && n_ours > 0)
-            *n_done = 0; /* nothing of MPI's is active */
-        free_others(others, few);
-    }
-    for (int k = 0; k < n && result == MPI_SUCCESS; k++) {
-        struct cpl_request *managed = cpl_request_active(requests[k]);
-        if (!managed || !cpl_request_is_known_done(managed))
-            continue;
-        cpl_request_status(managed, status_at(statuses, *n_done));
-        indices[(*n_done)++] = k;
-    }
-    return result;
+    return complete_some(n, (MPI_Request *)(uintptr_t)requests, n_done, indices, statuses, false,
+                         true);
 }

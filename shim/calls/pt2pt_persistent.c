@@ -1,8 +1,7 @@
 /* Persistent requests of messages (pt2pt_persistent.h). */
 #include "shim/calls/pt2pt_persistent.h"
 #include "shim/base/names.h"
-#include "shim/calls/pt2pt_watch.h"
-#include "shim/calls/wrappers_pt2pt.h"
+#include "shim/calls/wrappers.h"
 
 #include "shim/carry/requests.h"
 #include "shim/state/comm_state.h"
@@ -25,51 +24,32 @@ struct persistent_message {
     struct series *series; /* that begins with this request; NULL: there is none */
 };
 
-static int start_managed(struct persistent_message *p, struct cpl_comm_state *state,
-                         const struct cpl_span *span)
-{
-    const struct cpl_persistent_call *call = &p->call;
-    int result = MPI_SUCCESS;
-    cpl_request_activate(&p->persistent.request, state->comm, call->receives);
-    if (call->receives)
-        cpl_pt2pt_post(state, &p->persistent.request.receive, span, call->peer, call->tag);
-    else
-        result = cpl_pt2pt_send(state, span, call->peer, call->tag, call->mode,
-                                &p->persistent.request.sending);
-    if (result != MPI_SUCCESS)
-        cpl_request_abandon(&p->persistent.request);
-    return result;
-}
-
-static void learn(struct persistent_message *p)
-{
-    const struct cpl_persistent_call *call = &p->call;
-    struct cpl_comm_state *state = cpl_watch_learning(call->comm);
-    if (!state)
-        return;
-    if (call->receives &&
-        cpl_watch_persistent(state, call->peer, call->tag, &p->persistent.request))
-        return;
-    if (call->receives)
-        cpl_pt2pt_learn_receive(state, call->peer, call->tag, false);
-    else
-        cpl_pt2pt_learn_send(state, call->peer, call->tag, cpl_type_size(call->type) * call->count);
-}
-
 static int start(struct cpl_persistent *persistent, MPI_Request *handle)
 {
-    struct persistent_message *p = (struct persistent_message *)(void *)persistent;
-    const struct cpl_persistent_call *call = &p->call;
+    const struct cpl_persistent_call *call =
+        &((struct persistent_message *)(void *)persistent)->call;
+    struct cpl_request *request = &persistent->request;
     struct cpl_span span;
     if (is_mpis(call->comm, call->peer, call->tag, call->receives ? -1 : 1))
         return PMPI_Start(handle);
     struct cpl_comm_state *state =
         cpl_pt2pt_managed(call->comm, call->buffer, call->count, call->type, call->peer, call->tag,
                           call->receives, &span);
-    if (state)
-        return start_managed(p, state, &span);
-    learn(p);
-    return PMPI_Start(handle);
+    if (!state && call->receives)
+        cpl_watch_starting(call->comm, call->peer, call->tag, request);
+    else if (!state)
+        cpl_watch_send(call->comm, call->count, call->type, call->peer, call->tag);
+    if (!state)
+        return PMPI_Start(handle);
+    cpl_request_activate(request, state->comm, call->receives);
+    if (call->receives) {
+        cpl_pt2pt_post(state, &request->receive, &span, call->peer, call->tag);
+        return MPI_SUCCESS;
+    }
+    int result = cpl_pt2pt_send(state, &span, call->peer, call->tag, call->mode, &request->sending);
+    if (result != MPI_SUCCESS)
+        cpl_request_abandon(request);
+    return result;
 }
 
 static void release(struct cpl_persistent *persistent)
@@ -88,13 +68,18 @@ static struct persistent_message *find(MPI_Request handle)
     return p && p->kind == &messages ? (struct persistent_message *)(void *)p : NULL;
 }
 
-/* NULL: not all of the requests are messages of `state` without wildcards, or memory ran out. */
-static const struct series *make_series(struct persistent_message *first,
+/* The series that was started last from `first` on, or a new one. NULL: not all of the requests are
+ * messages of `state` without wildcards, or memory ran out. */
+static const struct series *find_series(struct persistent_message *first,
                                         const struct cpl_comm_state *state, int n,
                                         const MPI_Request *requests)
 {
     const size_t bytes = (size_t)n * sizeof *requests;
-    struct series *s = realloc(first->series, sizeof *s + bytes);
+    struct series *s = first->series;
+    if (s && s->n == n && s->n_forgotten == cpl_context.requests.n_forgotten &&
+        memcmp(s->handle, requests, bytes) == 0)
+        return s;
+    s = realloc(first->series, sizeof *s + bytes);
     if (!s)
         return NULL;
     first->series = s;
@@ -111,22 +96,14 @@ static const struct series *make_series(struct persistent_message *first,
     return s;
 }
 
-static const struct series *find_series(struct persistent_message *first,
-                                        const struct cpl_comm_state *state, int n,
-                                        const MPI_Request *requests)
-{
-    const struct series *s = first->series;
-    if (s && s->n == n && s->n_forgotten == cpl_context.requests.n_forgotten &&
-        memcmp(s->handle, requests, (size_t)n * sizeof *requests) == 0)
-        return s;
-    return make_series(first, state, n, requests);
-}
-
 bool cpl_persistent_series_passes(int n, const MPI_Request *requests)
 {
     struct persistent_message *first = n > 0 ? find(requests[0]) : NULL;
-    const struct cpl_recent *recent = first ? resting(first->call.comm) : NULL;
-    const struct series *s = recent ? find_series(first, recent->state, n, requests) : NULL;
+    const struct cpl_recent *recent = first ? cpl_context_recent(first->call.comm) : NULL;
+    if (!recent || recent->comm != first->call.comm || !recent->balance || cpl_context.service.on ||
+        cpl_context.service.shared)
+        return false;
+    const struct series *s = find_series(first, recent->state, n, requests);
     if (!s)
         return false;
     recent->balance->n += s->balance.n;
@@ -135,22 +112,26 @@ bool cpl_persistent_series_passes(int n, const MPI_Request *requests)
     return true;
 }
 
-void cpl_persistent_message(MPI_Request request, const struct cpl_persistent_call *call)
+int cpl_persistent_message(int result, const MPI_Request *request,
+                           const struct cpl_persistent_call *call)
 {
+    if (result != MPI_SUCCESS || !cpl_context.active)
+        return result;
     struct persistent_message *p = calloc(1, sizeof *p);
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    if (!p || !cpl_persistent_add(&p->persistent, &messages, request)) {
+    if (!p || !cpl_persistent_add(&p->persistent, &messages, *request)) {
         /* Nobody knows what the request will send or receive, so the communicator stays MPI's. */
         if (state)
             cpl_comm_state_own(state);
         if (state)
             state->pt2pt->blind = CPL_LEFT_UNABLE;
         free(p);
-        return;
+        return result;
     }
     p->call = *call;
     /* The program may free its datatype before it starts the request. */
     p->type = (struct cpl_type){.handle = call->type};
     if (call->type != MPI_DATATYPE_NULL && cpl_type_keep(&p->type))
         p->call.type = p->type.handle;
+    return result;
 }

@@ -19,11 +19,12 @@ struct cpl_persistent_call {
     MPI_Comm comm;
 };
 
-/* A persistent request was made: remembers its call. */
-void cpl_persistent_message(MPI_Request request, const struct cpl_persistent_call *call);
+/* A persistent request was made, with this result, which is returned: remembers its call. */
+int cpl_persistent_message(int result, const MPI_Request *request,
+                           const struct cpl_persistent_call *call);
 
 /* Whether requests that are started together are messages of one communicator that are MPI's
- * without a further look (wrappers_pt2pt.h); counts them. Local. */
+ * without a further look (wrappers.h); counts them. Local. */
 bool cpl_persistent_series_passes(int n, const MPI_Request *requests);
 
 #endif

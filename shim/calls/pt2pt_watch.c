@@ -1,4 +1,4 @@
-/* Receives with wildcards while the shim learns (pt2pt_watch.h). */
+/* Messages of MPI while the shim learns (pt2pt_watch.h). */
 #include "shim/calls/pt2pt_watch.h"
 
 #include "shim/base/names.h"
@@ -7,7 +7,8 @@
 /* A program that has posted so many does it always. */
 #define MOST_WATCHED 4096
 
-struct cpl_comm_state *cpl_watch_learning(MPI_Comm comm)
+/* The state of a communicator whose messages are noted or counted; NULL: there is nothing to do. */
+static struct cpl_comm_state *learning(MPI_Comm comm)
 {
     struct cpl_comm_state *state = cpl_context.active ? cpl_comm_state_get(comm) : NULL;
     if (state && cpl_pt2pt_counts(state->pt2pt)) {
@@ -59,10 +60,22 @@ static void watch(struct cpl_comm_state *state, struct cpl_request *request, MPI
     cpl_request_watch(request, inner, came);
 }
 
-bool cpl_watch_receive(struct cpl_comm_state *state, int source, int tag, MPI_Request *request)
+void cpl_watch_send(MPI_Comm comm, MPI_Count count, MPI_Datatype type, int dest, int tag)
 {
-    if (!is_wild(source, tag))
-        return false;
+    struct cpl_comm_state *state = learning(comm);
+    if (state)
+        cpl_pt2pt_learn_send(state, dest, tag, cpl_type_size(type) * (int64_t)count);
+}
+
+int cpl_watch_posted(MPI_Comm comm, int source, int tag, int result, MPI_Request *request)
+{
+    struct cpl_comm_state *state = result == MPI_SUCCESS ? learning(comm) : NULL;
+    if (!state)
+        return result;
+    if (!is_wild(source, tag)) {
+        cpl_pt2pt_learn_receive(state, source, tag, false);
+        return result;
+    }
     struct cpl_request *made = may_watch(state) ? cpl_request_make(state->comm, true) : NULL;
     if (made) {
         watch(state, made, *request);
@@ -70,17 +83,25 @@ bool cpl_watch_receive(struct cpl_comm_state *state, int source, int tag, MPI_Re
     } else if (!state->pt2pt->blind) {
         state->pt2pt->blind = CPL_LEFT_UNABLE;
     }
-    return true;
+    return result;
 }
 
-bool cpl_watch_persistent(struct cpl_comm_state *state, int source, int tag,
-                          struct cpl_request *request)
+void cpl_watch_starting(MPI_Comm comm, int source, int tag, struct cpl_request *request)
 {
-    if (!is_wild(source, tag))
-        return false;
-    if (may_watch(state)) {
+    struct cpl_comm_state *state = learning(comm);
+    if (state && !is_wild(source, tag)) {
+        cpl_pt2pt_learn_receive(state, source, tag, false);
+    } else if (state && may_watch(state)) {
         cpl_request_activate(request, state->comm, true);
         watch(state, request, request->handle);
     }
-    return true;
+}
+
+void cpl_watch_received(MPI_Comm comm, int source, int tag, int result, const MPI_Status *status)
+{
+    struct cpl_comm_state *state = learning(comm);
+    bool known = result == MPI_SUCCESS && source != MPI_PROC_NULL;
+    if (state)
+        cpl_pt2pt_learn_receive(state, known ? status->MPI_SOURCE : source,
+                                known ? status->MPI_TAG : tag, true);
 }

@@ -10,6 +10,7 @@
 #include "shim/wait/collective.h"
 
 #include <stdlib.h>
+#include <utlist.h>
 
 struct cpl_comm_state *cpl_reclaim_next(int64_t above)
 {
@@ -41,14 +42,6 @@ static void give_back(struct cpl_comm_state *state)
         cpl_comm_state_release(state);
 }
 
-static struct cpl_graph *graph_numbered(int number)
-{
-    struct cpl_graph *graph = cpl_context.comms.first_graph;
-    while (graph && graph->number != number)
-        graph = graph->next;
-    return graph;
-}
-
 /* The same of inner communicators, where nothing is under way on any rank; neighborhood collectives
  * of these graphs are MPI's from here on. Collective over the host. */
 static void give_back_inner(const struct cpl_comm_state *host)
@@ -61,9 +54,12 @@ static void give_back_inner(const struct cpl_comm_state *host)
             quiet[g->number - 1] = is_quiet(cpl_comm_state_get(g->inner));
     bool told = n > 0 && cpl_collective_Allreduce(quiet, all, n, MPI_BYTE, MPI_BAND,
                                                   host->private_comm) == MPI_SUCCESS;
-    for (int k = 0; k < n && told; k++)
+    for (int k = 0; k < n && told; k++) {
+        const struct cpl_graph *graph;
+        LL_SEARCH_SCALAR(cpl_context.comms.first_graph, graph, number, k + 1);
         if (all[k])
-            cpl_comm_state_free_inner(graph_numbered(k + 1)->comm);
+            cpl_comm_state_free_inner(graph->comm);
+    }
     free(quiet);
 }
 

@@ -23,14 +23,12 @@
 
 /* What one rank hands in. */
 struct edges {
+    int rank, size;
     bool able; /* false: the edges are not known, or arguments are wrong; then MPI gets the call */
     int n;
     struct cpl_pattern_entry *edge;
-};
-
-/* A Cartesian grid, for whose pieces a placement may be made; no dimensions: another graph. */
-struct grid {
-    int n_dims;
+    int n_dims; /* of a Cartesian grid, for whose pieces a placement may be made; 0: another graph
+                 */
     const int *dims;
 };
 
@@ -41,31 +39,30 @@ static bool places(void)
            cpl_context.settings.mode != CPL_MODE_PROFILE;
 }
 
-/* Fills in this rank and the size of a communicator whose ranks may be mapped. */
-static bool may_map(MPI_Comm comm, int *rank, int *size)
+/* Whether the ranks of a communicator may be mapped; then begins the edges. */
+static bool may_map(MPI_Comm comm, struct edges *edges)
 {
     int inter;
+    *edges = (struct edges){.able = false};
     if ((!places() && !cpl_report_is_wanted()) || comm == MPI_COMM_NULL ||
         PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
         return false;
-    PMPI_Comm_rank(comm, rank);
-    PMPI_Comm_size(comm, size);
-    return *size > 2 && *size <= CPL_PLACE_RANKS && cpl_collective_of_this_world(comm);
+    PMPI_Comm_rank(comm, &edges->rank);
+    PMPI_Comm_size(comm, &edges->size);
+    return edges->size > 2 && edges->size <= CPL_PLACE_RANKS && cpl_collective_of_this_world(comm);
 }
 
-static struct edges make_edges(int64_t n)
+/* Makes room for n edges. */
+static void make_edges(struct edges *edges, int64_t n)
 {
-    struct edges edges = {.able = false};
-    if (n > INT_MAX)
-        return edges;
-    edges.edge = calloc((size_t)n + 1, sizeof *edges.edge);
-    edges.able = edges.edge;
-    return edges;
+    if (n <= INT_MAX)
+        edges->edge = calloc((size_t)n + 1, sizeof *edges->edge);
+    edges->able = edges->edge;
 }
 
-/* Adds an edge between ranks of a communicator of this size. */
-static void add_edge(struct edges *edges, int size, int source, int dest, int weight)
+static void add_edge(struct edges *edges, int source, int dest, int weight)
 {
+    const int size = edges->size;
     if (source < 0 || source >= size || dest < 0 || dest >= size || weight < 0) {
         edges->able = false;
         return;
@@ -74,7 +71,7 @@ static void add_edge(struct edges *edges, int size, int source, int dest, int we
 }
 
 static enum cpl_status place_pattern(const struct cpl_pattern *pattern,
-                                     const struct cpl_machine *machine, const struct grid *grid,
+                                     const struct cpl_machine *machine, const struct edges *grid,
                                      int32_t *place, struct cpl_place_gain *gain,
                                      struct cpl_error *error)
 {
@@ -103,7 +100,7 @@ static void note_gain(const struct cpl_place_gain *gain)
 }
 
 /* On the root: maps the ranks. Returns whether they are to be placed anew. */
-static bool map_ranks(const struct cpl_decision *decision, const struct grid *grid,
+static bool map_ranks(const struct cpl_decision *decision, const struct edges *grid,
                       const struct cpl_machine *machine, int32_t *place)
 {
     struct cpl_pattern pattern;
@@ -131,8 +128,7 @@ static bool map_ranks(const struct cpl_decision *decision, const struct grid *gr
 
 /* Hands in the seats and, unless these are all alike, the edges; one rank maps, and all get the
  * result: on success place is a placement. Collective; the same result on all ranks. */
-static bool find_places(struct cpl_decision *decision, const struct edges *edges,
-                        const struct grid *grid, int32_t *place)
+static bool find_places(struct cpl_decision *decision, const struct edges *edges, int32_t *place)
 {
     const struct cpl_seat seat = cpl_agree_seat(decision->comm);
     struct cpl_machine machine;
@@ -151,7 +147,7 @@ static bool find_places(struct cpl_decision *decision, const struct edges *edges
     const struct cpl_handed_in handed = {
         .able = true, .records = edges->edge, .n = edges->n, .record_bytes = sizeof *edges->edge};
     if (worthwhile && cpl_decision_hand_in(decision, &handed)) {
-        worthwhile = cpl_decision_is_root(decision) && map_ranks(decision, grid, &machine, place);
+        worthwhile = cpl_decision_is_root(decision) && map_ranks(decision, edges, &machine, place);
         cpl_decision_answer(decision, &worthwhile, sizeof worthwhile);
         cpl_decision_answer(decision, place, (size_t)decision->n_ranks * sizeof *place);
     } else {
@@ -170,20 +166,18 @@ struct placed {
     int donor; /* the rank in comm of the process that had this process's new rank before */
 };
 
-static bool place_ranks(MPI_Comm comm, struct edges *edges, const struct grid *grid,
-                        struct placed *placed)
+static bool place_ranks(MPI_Comm comm, struct edges *edges, struct placed *placed)
 {
     struct cpl_decision decision;
     MPI_Errhandler handler;
     bool done = false;
-    int rank;
-    PMPI_Comm_rank(comm, &rank);
+    const int rank = edges->rank;
     /* The program must not see errors from here: if anything fails, MPI gets the call. */
     PMPI_Comm_get_errhandler(comm, &handler);
     PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     cpl_decision_open(&decision, comm, cpl_agree_root(comm, rank));
     int32_t *place = calloc((size_t)decision.n_ranks, sizeof *place);
-    if (find_places(&decision, edges, grid, place)) {
+    if (find_places(&decision, edges, place)) {
         for (int r = 0; r < decision.n_ranks; r++)
             if (place[r] == rank)
                 placed->rank = r;
@@ -239,23 +233,23 @@ bool cpl_reorder_Cart_create(MPI_Comm comm_old, int ndims, const int dims[], con
                              int reorder, MPI_Comm *comm_cart, int *result)
 {
     (void)reorder;
-    int rank, size;
-    if (!may_map(comm_old, &rank, &size))
+    struct edges edges;
+    struct placed placed;
+    if (!may_map(comm_old, &edges))
         return false;
-    struct edges edges = {.able = false};
-    struct grid grid = {.n_dims = ndims, .dims = dims};
-    if (ndims > 0 && dims && periods && is_grid_of(ndims, dims, size))
-        edges = make_edges(2 * (int64_t)ndims);
+    if (ndims > 0 && dims && periods && is_grid_of(ndims, dims, edges.size))
+        make_edges(&edges, 2 * (int64_t)ndims);
+    edges.n_dims = ndims;
+    edges.dims = dims;
     for (int d = ndims - 1, stride = 1; d >= 0 && edges.able; d--) {
         for (int step = -1; step <= 1; step += 2) {
-            int to = step_from(rank, dims[d], stride, periods[d], step);
+            int to = step_from(edges.rank, dims[d], stride, periods[d], step);
             if (to >= 0)
-                add_edge(&edges, size, rank, to, 1);
+                add_edge(&edges, edges.rank, to, 1);
         }
         stride *= dims[d];
     }
-    struct placed placed;
-    if (!place_ranks(comm_old, &edges, &grid, &placed))
+    if (!place_ranks(comm_old, &edges, &placed))
         return false;
     *result = cpl_collective_Cart_create(placed.comm, ndims, dims, periods, 0, comm_cart);
     leave(&placed);
@@ -266,19 +260,18 @@ bool cpl_reorder_Graph_create(MPI_Comm comm_old, int nnodes, const int indx[], c
                               int reorder, MPI_Comm *comm_graph, int *result)
 {
     (void)reorder;
-    int rank, size;
-    if (!may_map(comm_old, &rank, &size))
-        return false;
-    struct edges mine = {.able = false};
-    if (nnodes == size && indx && edges) {
-        int first = rank > 0 ? indx[rank - 1] : 0;
-        if (first >= 0 && indx[rank] >= first)
-            mine = make_edges(indx[rank] - first);
-        for (int k = first; mine.able && k < indx[rank]; k++)
-            add_edge(&mine, size, rank, edges[k], 1);
-    }
+    struct edges mine;
     struct placed placed;
-    if (!place_ranks(comm_old, &mine, &(struct grid){.n_dims = 0}, &placed))
+    if (!may_map(comm_old, &mine))
+        return false;
+    if (nnodes == mine.size && indx && edges) {
+        int first = mine.rank > 0 ? indx[mine.rank - 1] : 0, end = indx[mine.rank];
+        if (first >= 0 && end >= first)
+            make_edges(&mine, end - first);
+        for (int k = first; mine.able && k < end; k++)
+            add_edge(&mine, mine.rank, edges[k], 1);
+    }
+    if (!place_ranks(comm_old, &mine, &placed))
         return false;
     *result = cpl_collective_Graph_create(placed.comm, nnodes, indx, edges, 0, comm_graph);
     leave(&placed);
@@ -286,27 +279,24 @@ bool cpl_reorder_Graph_create(MPI_Comm comm_old, int nnodes, const int indx[], c
 }
 
 /* Lists the edges that a call of MPI_Dist_graph_create names. */
-static struct edges list_edges(int size, int n, const int *sources, const int *degrees,
-                               const int *destinations, const int *weights)
+static void list_edges(struct edges *edges, int n, const int *sources, const int *degrees,
+                       const int *destinations, const int *weights)
 {
-    struct edges edges = {.able = false};
-    int64_t n_edges = 0;
+    int64_t n_edges = 0, k = 0;
     if (n < 0 || (n > 0 && (!sources || !degrees)))
-        return edges;
+        return;
     for (int i = 0; i < n; i++) {
         if (degrees[i] < 0)
-            return edges;
+            return;
         n_edges += degrees[i];
     }
     if (n_edges > 0 && (!destinations || !weights || weights == MPI_WEIGHTS_EMPTY))
-        return edges;
-    edges = make_edges(n_edges);
-    int64_t k = 0;
-    for (int i = 0; i < n && edges.able; i++)
-        for (int j = 0; j < degrees[i] && edges.able; j++, k++)
-            add_edge(&edges, size, sources[i], destinations[k],
+        return;
+    make_edges(edges, n_edges);
+    for (int i = 0; i < n && edges->able; i++)
+        for (int j = 0; j < degrees[i] && edges->able; j++, k++)
+            add_edge(edges, sources[i], destinations[k],
                      weights == MPI_UNWEIGHTED ? 1 : weights[k]);
-    return edges;
 }
 
 bool cpl_reorder_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[],
@@ -315,12 +305,12 @@ bool cpl_reorder_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[]
                                    MPI_Comm *comm_dist_graph, int *result)
 {
     (void)reorder;
-    int rank, size;
-    if (!may_map(comm_old, &rank, &size))
-        return false;
-    struct edges edges = list_edges(size, n, sources, degrees, destinations, weights);
+    struct edges edges;
     struct placed placed;
-    if (!place_ranks(comm_old, &edges, &(struct grid){.n_dims = 0}, &placed))
+    if (!may_map(comm_old, &edges))
+        return false;
+    list_edges(&edges, n, sources, degrees, destinations, weights);
+    if (!place_ranks(comm_old, &edges, &placed))
         return false;
     *result = cpl_collective_Dist_graph_create(placed.comm, n, sources, degrees, destinations,
                                                weights, info, 0, comm_dist_graph);
@@ -358,10 +348,14 @@ static bool is_valid(int degree, const int *ranks, const int *weights, int size)
     return true;
 }
 
-static void copy_part(const struct neighborhood *n, int part, int degree, const int *from)
+/* Gets words of the donor, in exchange for those of this process. */
+static void swap(const struct placed *placed, int old_rank, const int *mine, int n_mine,
+                 int *theirs, int n_theirs)
 {
-    if (degree > 0 && from != MPI_UNWEIGHTED)
-        memcpy(ranks_of(n, part), from, (size_t)degree * sizeof *from);
+    MPI_Request requests[2];
+    PMPI_Irecv(theirs, n_theirs, MPI_INT, placed->donor, 0, placed->comm, &requests[0]);
+    PMPI_Isend(mine, n_mine, MPI_INT, old_rank, 0, placed->comm, &requests[1]);
+    cpl_collective_waitall(2, requests, MPI_STATUSES_IGNORE);
 }
 
 /* Gets the neighbourhood that the process with this process's new rank has named, in exchange for
@@ -369,18 +363,11 @@ static void copy_part(const struct neighborhood *n, int part, int degree, const 
 static bool trade(const struct placed *placed, int old_rank, const struct neighborhood *mine,
                   struct neighborhood *theirs)
 {
-    MPI_Request requests[2];
-    theirs->ranks = NULL;
-    PMPI_Irecv(theirs->head, 4, MPI_INT, placed->donor, 0, placed->comm, &requests[0]);
-    PMPI_Isend(mine->head, 4, MPI_INT, old_rank, 0, placed->comm, &requests[1]);
-    cpl_collective_waitall(2, requests, MPI_STATUSES_IGNORE);
+    swap(placed, old_rank, mine->head, 4, theirs->head, 4);
     theirs->ranks = calloc((size_t)n_words(theirs) + 1, sizeof *theirs->ranks);
     if (!cpl_agree_all(placed->comm, theirs->ranks))
         return false;
-    PMPI_Irecv(theirs->ranks, n_words(theirs), MPI_INT, placed->donor, 1, placed->comm,
-               &requests[0]);
-    PMPI_Isend(mine->ranks, n_words(mine), MPI_INT, old_rank, 1, placed->comm, &requests[1]);
-    cpl_collective_waitall(2, requests, MPI_STATUSES_IGNORE);
+    swap(placed, old_rank, mine->ranks, n_words(mine), theirs->ranks, n_words(theirs));
     return true;
 }
 
@@ -390,29 +377,28 @@ static const int *weights_of(const struct neighborhood *n, int is_weighted, int 
 }
 
 /* Fills mine and, from its destinations, the edges: an edge is named at both its ends. */
-static struct edges note_neighborhood(int rank, int size, int indegree, const int *sources,
-                                      const int *sourceweights, int outdegree,
-                                      const int *destinations, const int *destweights,
-                                      struct neighborhood *mine)
+static void note_neighborhood(struct edges *edges, int indegree, const int *sources,
+                              const int *sourceweights, int outdegree, const int *destinations,
+                              const int *destweights, struct neighborhood *mine)
 {
-    struct edges edges = {.able = false};
-    if (!is_valid(indegree, sources, sourceweights, size) ||
-        !is_valid(outdegree, destinations, destweights, size))
-        return edges;
+    if (!is_valid(indegree, sources, sourceweights, edges->size) ||
+        !is_valid(outdegree, destinations, destweights, edges->size))
+        return;
     *mine = (struct neighborhood){.head = {indegree, outdegree, sourceweights != MPI_UNWEIGHTED,
                                            destweights != MPI_UNWEIGHTED}};
     mine->ranks = calloc((size_t)n_words(mine) + 1, sizeof *mine->ranks);
     if (!mine->ranks)
-        return edges;
-    copy_part(mine, 0, indegree, sources);
-    copy_part(mine, 1, indegree, sourceweights);
-    copy_part(mine, 2, outdegree, destinations);
-    copy_part(mine, 3, outdegree, destweights);
-    edges = make_edges(outdegree);
-    for (int k = 0; k < outdegree && edges.able; k++)
-        add_edge(&edges, size, rank, destinations[k],
+        return;
+    const int *const parts[] = {sources, sourceweights, destinations, destweights};
+    for (int part = 0; part < 4; part++) {
+        size_t degree = (size_t)mine->head[part < 2 ? IN_DEGREE : OUT_DEGREE];
+        if (degree > 0 && parts[part] != MPI_UNWEIGHTED)
+            memcpy(ranks_of(mine, part), parts[part], degree * sizeof **parts);
+    }
+    make_edges(edges, outdegree);
+    for (int k = 0; k < outdegree && edges->able; k++)
+        add_edge(edges, edges->rank, destinations[k],
                  destweights == MPI_UNWEIGHTED ? 1 : destweights[k]);
-    return edges;
 }
 
 bool cpl_reorder_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, const int sources[],
@@ -422,16 +408,16 @@ bool cpl_reorder_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, con
                                             int *result)
 {
     (void)reorder;
-    int rank, size;
-    if (!may_map(comm_old, &rank, &size))
-        return false;
-    struct neighborhood mine = {.ranks = NULL}, theirs;
-    struct edges edges = note_neighborhood(rank, size, indegree, sources, sourceweights, outdegree,
-                                           destinations, destweights, &mine);
+    struct edges edges;
     struct placed placed;
-    bool done = place_ranks(comm_old, &edges, &(struct grid){.n_dims = 0}, &placed);
+    struct neighborhood mine = {.ranks = NULL}, theirs;
+    if (!may_map(comm_old, &edges))
+        return false;
+    note_neighborhood(&edges, indegree, sources, sourceweights, outdegree, destinations,
+                      destweights, &mine);
+    bool done = place_ranks(comm_old, &edges, &placed);
     if (done) {
-        done = trade(&placed, rank, &mine, &theirs);
+        done = trade(&placed, edges.rank, &mine, &theirs);
         if (done)
             *result = cpl_collective_Dist_graph_create_adjacent(
                 placed.comm, theirs.head[IN_DEGREE], ranks_of(&theirs, 0),

@@ -11,6 +11,7 @@
 #include "shim/wait/progress.h"
 
 #include "shim/base/aside.h"
+#include "shim/base/environment.h"
 #include "shim/base/log.h"
 #include "shim/calls/away_window.h"
 #include "shim/calls/reclaim.h"
@@ -27,8 +28,6 @@
 #include "shim/state/comm_state.h"
 #include "shim/wait/assembly.h"
 #include "shim/wait/away.h"
-
-#include <string.h>
 
 extern char **environ;
 
@@ -160,31 +159,12 @@ static bool can_start(void)
     return true;
 }
 
-#ifdef CPL_SIMULATED
-bool cpl_start_raises_level(int required)
-{
-    (void)required;
-    return false;
-}
-
-int cpl_start_init_thread(int *argc, char ***argv, int required, int *provided)
-{
-    return PMPI_Init_thread(argc, argv, required, provided);
-}
-
-static bool is_preloaded_everywhere(void)
-{
-    return true;
-}
-#else
+#ifndef CPL_SIMULATED
 /* A variable of MPICH raises the level of MPI_Init. */
 bool cpl_start_raises_level(int required)
 {
-    static const char own[] = "MPIR_CVAR_DEFAULT_THREAD_LEVEL=";
-    for (char **at = environ; at && *at; at++)
-        if (strncmp(*at, own, sizeof own - 1) == 0)
-            return false;
-    return required < MPI_THREAD_SERIALIZED;
+    return required < MPI_THREAD_SERIALIZED &&
+           !cpl_variable(environ, "MPIR_CVAR_DEFAULT_THREAD_LEVEL");
 }
 
 int cpl_start_init_thread(int *argc, char ***argv, int required, int *provided)
@@ -197,6 +177,7 @@ int cpl_start_init_thread(int *argc, char ***argv, int required, int *provided)
         *provided = required;
     return result;
 }
+#endif
 
 static bool is_preloaded_everywhere(void)
 {
@@ -209,7 +190,6 @@ static bool is_preloaded_everywhere(void)
     }
     return found == CPL_PRELOAD_ALL;
 }
-#endif
 
 void cpl_start(void)
 {
@@ -236,17 +216,6 @@ void cpl_start(void)
     cpl_context.active = true;
 }
 
-static void log_account(void)
-{
-    const struct cpl_account *a = &cpl_context.account;
-    if (cpl_context.rank == 0)
-        cpl_log(CPL_LOG_INFO, "account",
-                "of %.2f s: meetings %.2f ms, planning %.2f, trials %.2f; gained %.2f",
-                PMPI_Wtime() - cpl_context.account.start, 1e3 * a->spent[CPL_COST_MEETINGS],
-                1e3 * a->spent[CPL_COST_PLANNING], 1e3 * a->spent[CPL_COST_TRIALS],
-                1e3 * a->gained);
-}
-
 void cpl_finish(void)
 {
     CPL_ASIDE;
@@ -262,7 +231,6 @@ void cpl_finish(void)
     cpl_parts_end();
     while (cpl_context.requests.buffered.first)
         cpl_progress_poll();
-    log_account();
     cpl_context.active = false;
     cpl_service_end();
     cpl_persistent_end();

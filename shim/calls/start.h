@@ -7,8 +7,14 @@
 /* cpl_start_raises_level: whether the level of threads that the program asks for is below what the
  * helper thread needs; cpl_start_init_thread is then called in place of MPI_Init or
  * MPI_Init_thread. Local. */
+#ifdef CPL_SIMULATED
+#define cpl_start_raises_level(required) ((void)(required), false)
+#define cpl_start_init_thread            PMPI_Init_thread
+#define cpl_preload_check(rank, n_ranks) CPL_PRELOAD_ALL
+#else
 bool cpl_start_raises_level(int required);
 int cpl_start_init_thread(int *argc, char ***argv, int required, int *provided);
+#endif
 
 /* After MPI was initialised: reads and broadcasts the settings. Collective over MPI_COMM_WORLD. If
  * a rank runs without the library, all stay passive, and one tells why. */
@@ -35,6 +41,8 @@ enum cpl_preload {
 
 /* In MPI_Init, after MPI's own; collective over the ranks that have the library, which all get the
  * same answer. May end the program (MPI_Abort) when a rank on another host lacks it. */
+#ifndef CPL_SIMULATED
 enum cpl_preload cpl_preload_check(int rank, int n_ranks);
+#endif
 
 #endif

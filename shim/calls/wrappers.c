@@ -1,6 +1,7 @@
 /* The intercepted calls. Each asks the shim. Calls that the shim does not carry go to MPI unchanged
  * or, while any communicator is managed, in a form that polls (collective.h). Switched off, a call
  * costs one branch. */
+#include "shim/calls/wrappers.h"
 #include "shim/calls/away_window.h"
 #include "shim/calls/meets.h"
 #include "shim/calls/reclaim.h"
@@ -27,12 +28,6 @@
 #include <mpi.h>
 #include <stdint.h>
 
-#define EXPORT __attribute__((visibility("default")))
-
-/* Marks the function for calls that do not pass. It is a function of its own, so that a call that
- * passes saves no registers. In a program with several threads all calls of exchanges come there,
- * and may pass within the lock. */
-#define WATCHED static __attribute__((noinline)) int
 
 /* The helper thread and the program call MPI in turns, which needs MPI_THREAD_SERIALIZED. The
  * program is told the level that it asked for. */
@@ -134,12 +129,6 @@ static bool lacks_topology(MPI_Comm comm)
     return state && !state->inter && !state->has_topology;
 }
 
-static int raise_error(MPI_Comm comm, int error)
-{
-    PMPI_Comm_call_errhandler(comm, error);
-    return error;
-}
-
 /* Without neighbours MPI refuses the call, or does nothing. */
 static inline bool has_neighbors(MPI_Comm comm)
 {
@@ -217,7 +206,7 @@ static inline bool has_neighbors(MPI_Comm comm)
             const MPI_Comm given = comm;                                                           \
             comm = cpl_context.comms.self;                                                         \
             result = PMPI_##name arguments;                                                        \
-            return raise_error(given, result);                                                     \
+            return cpl_raise(given, result);                                                       \
         }                                                                                          \
         if (!pass && !has_neighbors(comm))                                                         \
             return PMPI_##name arguments;                                                          \

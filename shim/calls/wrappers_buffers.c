@@ -1,7 +1,7 @@
 /* The intercepted calls on buffers for MPI_Bsend. While something is managed, the shim itself keeps
  * buffered messages (carry/buffered.h), so a call that waits for these waits, while polling, for
  * the shim's, and then MPI's own have nothing to wait for but what was sent before. */
-#include "shim/calls/wrappers_pt2pt.h"
+#include "shim/calls/wrappers.h"
 #include "shim/carry/buffered.h"
 #include "shim/wait/progress.h"
 

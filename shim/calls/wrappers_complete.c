@@ -2,7 +2,7 @@
  * anything is managed. */
 #include "shim/calls/meets.h"
 #include "shim/calls/pt2pt_complete.h"
-#include "shim/calls/wrappers_pt2pt.h"
+#include "shim/calls/wrappers.h"
 #include "shim/meet/appointment.h"
 #include "shim/wait/progress.h"
 
@@ -22,8 +22,7 @@ static inline bool all_pass(void)
  * batches in any case. */
 static bool polls(void)
 {
-    if (cpl_context.busy.n_open_batches > 0)
-        cpl_progress_leave();
+    leave();
     return cpl_progress_needed() || cpl_context.busy.n_active_requests > 0;
 }
 

@@ -24,11 +24,11 @@
         CPL_INSIDE;                                                                                \
         return cpl_real_##prefix##_##name(CPL_GIVES(n));                                           \
     }
-#define HANDLES_ANY(prefix, name, n) BRACKETED(prefix, name, n, )
+#define HANDLES(prefix, name, n) BRACKETED(prefix, name, n, )
 /* Nothing that a program starts, but for point-to-point messages, comes between a collective and an
  * appointment for its end (meet/appointment.h). */
-#define BEGINS_ANY(prefix, name, n) BRACKETED(prefix, name, n, cpl_appointment_cancel())
-#define PERSISTS(name, n)           BRACKETED(MPI, name, n, cpl_appointment_bar())
+#define BEGINS(prefix, name, n) BRACKETED(prefix, name, n, cpl_appointment_cancel())
+#define PERSISTS(name, n)       BRACKETED(MPI, name, n, cpl_appointment_bar())
 /* Its arguments end with the communicator and the request. */
 #define COMES(name, n)                                                                             \
     WRAPPER(MPI, name, n)                                                                          \
@@ -40,7 +40,7 @@
         return cpl_meets_started((MPI_Comm)given[(n)-2], (int)cpl_real_MPI_##name(CPL_GIVES(n)),   \
                                  (MPI_Request *)given[(n)-1], true);                               \
     }
-#define TESTS_ANY(prefix, name, n)                                                                 \
+#define TESTS(prefix, name, n)                                                                     \
     WRAPPER(prefix, name, n)                                                                       \
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
@@ -52,7 +52,7 @@
             cpl_progress_poll();                                                                   \
         return cpl_real_##prefix##_##name(CPL_GIVES(n));                                           \
     }
-#define STAYS_ANY(prefix, name, n)                                                                 \
+#define STAYS(prefix, name, n)                                                                     \
     WRAPPER(prefix, name, n)                                                                       \
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
@@ -62,14 +62,6 @@
         CPL_OUTSIDE;                                                                               \
         return cpl_real_##prefix##_##name(CPL_GIVES(n));                                           \
     }
-#define BEGINS(name, n)    BEGINS_ANY(MPI, name, n)
-#define HANDLES(name, n)   HANDLES_ANY(MPI, name, n)
-#define TESTS(name, n)     TESTS_ANY(MPI, name, n)
-#define STAYS(name, n)     STAYS_ANY(MPI, name, n)
-#define BEGINS_X(name, n)  BEGINS_ANY(MPIX, name, n)
-#define HANDLES_X(name, n) HANDLES_ANY(MPIX, name, n)
-#define TESTS_X(name, n)   TESTS_ANY(MPIX, name, n)
-#define STAYS_X(name, n)   STAYS_ANY(MPIX, name, n)
 /* A communicator of another world has no barrier; MPI refuses what is none. */
 static void gather(MPI_Comm comm)
 {

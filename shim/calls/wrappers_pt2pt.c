@@ -1,63 +1,15 @@
 /* The intercepted point-to-point calls (doc/point-to-point.md). A call is MPI's unless its
  * communicator is managed. While the communicator is learning, the shim notes the call; while
  * anything is managed, calls that wait poll. Switched off, a call costs one branch. */
-#include "shim/calls/wrappers_pt2pt.h"
 #include "shim/calls/pt2pt_complete.h"
 #include "shim/calls/pt2pt_persistent.h"
-#include "shim/calls/pt2pt_watch.h"
+#include "shim/calls/wrappers.h"
 #include "shim/carry/buffered.h"
 #include "shim/carry/messages.h"
 #include "shim/carry/requests.h"
 #include "shim/wait/progress.h"
 
 #include <mpi.h>
-
-void cpl_wrap_note_send(MPI_Comm comm, MPI_Count count, MPI_Datatype type, int dest, int tag)
-{
-    struct cpl_comm_state *state = cpl_watch_learning(comm);
-    if (state)
-        cpl_pt2pt_learn_send(state, dest, tag, cpl_type_size(type) * (int64_t)count);
-}
-
-void cpl_wrap_note_receive(MPI_Comm comm, int source, int tag)
-{
-    struct cpl_comm_state *state = cpl_watch_learning(comm);
-    if (state)
-        cpl_pt2pt_learn_receive(state, source, tag, true);
-}
-
-int cpl_wrap_posted(MPI_Comm comm, int source, int tag, int result, MPI_Request *request)
-{
-    struct cpl_comm_state *state = result == MPI_SUCCESS ? cpl_watch_learning(comm) : NULL;
-    if (state && !cpl_watch_receive(state, source, tag, request))
-        cpl_pt2pt_learn_receive(state, source, tag, false);
-    return result;
-}
-
-void cpl_wrap_note_received(MPI_Comm comm, int source, int tag, int result,
-                            const MPI_Status *status)
-{
-    if (result == MPI_SUCCESS && source != MPI_PROC_NULL)
-        cpl_wrap_note_receive(comm, status->MPI_SOURCE, status->MPI_TAG);
-    else
-        cpl_wrap_note_receive(comm, source, tag);
-}
-
-static int send(struct cpl_comm_state *state, const struct cpl_span *span, int dest, int tag,
-                enum cpl_send_mode mode)
-{
-    struct cpl_sending sending;
-    int result = cpl_pt2pt_send(state, span, dest, tag, mode, &sending);
-    return result == MPI_SUCCESS ? cpl_pt2pt_finish_send(&sending) : result;
-}
-
-static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int dest, int tag,
-                 enum cpl_send_mode mode, MPI_Request *request)
-{
-    struct cpl_sending sending;
-    int result = cpl_pt2pt_send(state, span, dest, tag, mode, &sending);
-    return result == MPI_SUCCESS ? cpl_pt2pt_request_send(state, &sending, request) : result;
-}
 
 /* A nonblocking send by MPI. While something is managed, MPI_Buffer_detach must not wait in MPI, so
  * the shim itself keeps buffered messages. */
@@ -87,8 +39,8 @@ static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int 
         struct cpl_comm_state *state =                                                             \
             cpl_pt2pt_managed(comm, buf, count, type, dest, tag, false, &span);                    \
         if (state)                                                                                 \
-            return send(state, &span, dest, tag, mode);                                            \
-        cpl_wrap_note_send(comm, count, type, dest, tag);                                          \
+            return cpl_pt2pt_send_and_wait(state, &span, dest, tag, mode);                         \
+        cpl_watch_send(comm, count, type, dest, tag);                                              \
         if (!cpl_progress_needed()) {                                                              \
             CPL_OUTSIDE;                                                                           \
             return PMPI_##name(buf, count, type, dest, tag, comm);                                 \
@@ -113,24 +65,16 @@ static int isend(struct cpl_comm_state *state, const struct cpl_span *span, int 
         struct cpl_comm_state *state =                                                             \
             cpl_pt2pt_managed(comm, buf, count, type, dest, tag, false, &span);                    \
         if (state && request)                                                                      \
-            return isend(state, &span, dest, tag, mode, request);                                  \
+            return cpl_pt2pt_isend(state, &span, dest, tag, mode, request);                        \
         if (cpl_pt2pt_null(comm, buf, count, type, dest, tag, false, request))                     \
             return MPI_SUCCESS;                                                                    \
-        cpl_wrap_note_send(comm, count, type, dest, tag);                                          \
+        cpl_watch_send(comm, count, type, dest, tag);                                              \
         return start_##name(buf, count, type, dest, tag, comm, request);                           \
     }
 #define ISEND(name, mode)                                                                          \
     ISEND_FORM(name, mode, int)                                                                    \
     ISEND_FORM(name##_c, mode, MPI_Count)
 #include "shim/tables/pt2pt.def"
-
-static int recv(struct cpl_comm_state *state, const struct cpl_span *span, int source, int tag,
-                MPI_Status *status)
-{
-    struct cpl_receive receive;
-    cpl_pt2pt_post(state, &receive, span, source, tag);
-    return cpl_pt2pt_finish_receive(state, &receive, status);
-}
 
 #define RECV_FORM(name, nonblocking, count_t)                                                      \
     PASSING(name,                                                                                  \
@@ -144,14 +88,10 @@ static int recv(struct cpl_comm_state *state, const struct cpl_span *span, int s
         MPI_Status own;                                                                            \
         MPI_Request request;                                                                       \
         leave();                                                                                   \
-        if (passes(comm)) {                                                                        \
-            CPL_OUTSIDE;                                                                           \
-            return PMPI_##name(buf, count, type, source, tag, comm, status);                       \
-        }                                                                                          \
         struct cpl_comm_state *state =                                                             \
             cpl_pt2pt_managed(comm, buf, count, type, source, tag, true, &span);                   \
         if (state && has_status(status))                                                           \
-            return recv(state, &span, source, tag, status);                                        \
+            return cpl_pt2pt_recv(state, &span, source, tag, status);                              \
         MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
         int result;                                                                                \
         if (!cpl_progress_needed() || source == MPI_PROC_NULL || !has_status(status)) {            \
@@ -162,7 +102,7 @@ static int recv(struct cpl_comm_state *state, const struct cpl_span *span, int s
             if (result == MPI_SUCCESS)                                                             \
                 result = cpl_progress_wait(&request, to);                                          \
         }                                                                                          \
-        cpl_wrap_note_received(comm, source, tag, result, to);                                     \
+        cpl_watch_received(comm, source, tag, result, to);                                         \
         return result;                                                                             \
     }
 RECV_FORM(Recv, Irecv, int)
@@ -183,7 +123,7 @@ RECV_FORM(Recv_c, Irecv_c, MPI_Count)
         if (cpl_pt2pt_null(comm, buf, count, type, source, tag, true, request))                    \
             return MPI_SUCCESS;                                                                    \
         int result = PMPI_##name(buf, count, type, source, tag, comm, request);                    \
-        return cpl_wrap_posted(comm, source, tag, result, request);                                \
+        return cpl_watch_posted(comm, source, tag, result, request);                               \
     }
 IRECV_FORM(Irecv, int)
 IRECV_FORM(Irecv_c, MPI_Count)
@@ -225,48 +165,22 @@ static bool is_taken(const MPI_Message *message, void *buf, MPI_Count count, MPI
 MRECV_FORM(Mrecv, Imrecv, int)
 MRECV_FORM(Mrecv_c, Imrecv_c, MPI_Count)
 
-static void add_persistent(int result, const MPI_Request *request, void *buf, MPI_Count count,
-                           MPI_Datatype type, int peer, int tag, MPI_Comm comm, bool receives,
-                           enum cpl_send_mode mode)
-{
-    if (result == MPI_SUCCESS && cpl_context.active)
-        cpl_persistent_message(*request, &(struct cpl_persistent_call){.receives = receives,
-                                                                       .mode = mode,
-                                                                       .buffer = buf,
-                                                                       .count = count,
-                                                                       .type = type,
-                                                                       .peer = peer,
-                                                                       .tag = tag,
-                                                                       .comm = comm});
-}
-
-#define SEND_INIT_FORM(name, mode, count_t)                                                        \
-    EXPORT int MPI_##name(const void *buf, count_t count, MPI_Datatype type, int dest, int tag,    \
+#define INIT_FORM(name, receives, mode, buffer_t, count_t)                                         \
+    EXPORT int MPI_##name(buffer_t buf, count_t count, MPI_Datatype type, int peer, int tag,       \
                           MPI_Comm comm, MPI_Request *request)                                     \
     {                                                                                              \
         CPL_INSIDE;                                                                                \
-        int result = PMPI_##name(buf, count, type, dest, tag, comm, request);                      \
-        add_persistent(result, request, (void *)(uintptr_t)buf, count, type, dest, tag, comm,      \
-                       false, mode);                                                               \
-        return result;                                                                             \
+        int result = PMPI_##name(buf, count, type, peer, tag, comm, request);                      \
+        const struct cpl_persistent_call call = {                                                  \
+            receives, mode, (void *)(uintptr_t)buf, count, type, peer, tag, comm};                 \
+        return cpl_persistent_message(result, request, &call);                                     \
     }
 #define SEND_INIT(name, mode)                                                                      \
-    SEND_INIT_FORM(name, mode, int)                                                                \
-    SEND_INIT_FORM(name##_c, mode, MPI_Count)
+    INIT_FORM(name, false, mode, const void *, int)                                                \
+    INIT_FORM(name##_c, false, mode, const void *, MPI_Count)
 #include "shim/tables/pt2pt.def"
-
-#define RECV_INIT_FORM(name, count_t)                                                              \
-    EXPORT int MPI_##name(void *buf, count_t count, MPI_Datatype type, int source, int tag,        \
-                          MPI_Comm comm, MPI_Request *request)                                     \
-    {                                                                                              \
-        CPL_INSIDE;                                                                                \
-        int result = PMPI_##name(buf, count, type, source, tag, comm, request);                    \
-        add_persistent(result, request, buf, count, type, source, tag, comm, true,                 \
-                       CPL_SEND_STANDARD);                                                         \
-        return result;                                                                             \
-    }
-RECV_INIT_FORM(Recv_init, int)
-RECV_INIT_FORM(Recv_init_c, MPI_Count)
+INIT_FORM(Recv_init, true, CPL_SEND_STANDARD, void *, int)
+INIT_FORM(Recv_init_c, true, CPL_SEND_STANDARD, void *, MPI_Count)
 
 EXPORT int MPI_Start(MPI_Request *request)
 {

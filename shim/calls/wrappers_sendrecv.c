@@ -2,7 +2,7 @@
  * either is waited for. Arguments that MPI would refuse are detected before anything is started;
  * MPI then gets the call and refuses it. */
 #include "shim/calls/pt2pt_complete.h"
-#include "shim/calls/wrappers_pt2pt.h"
+#include "shim/calls/wrappers.h"
 #include "shim/carry/requests.h"
 #include "shim/wait/progress.h"
 
@@ -25,15 +25,22 @@ static bool describe(struct half *half, MPI_Comm comm, const void *buffer, MPI_C
            cpl_describe(buffer, count, type, tag, receives, &half->span);
 }
 
-static int start_by_mpi(const struct half *half, MPI_Comm comm, MPI_Request *request)
+/* Starts a half, as a nonblocking call of its own. */
+static int start(const struct half *half, MPI_Comm comm, MPI_Request *request)
 {
     const struct cpl_span *span = &half->span;
+    struct cpl_comm_state *state =
+        half->peer == MPI_PROC_NULL ? NULL : cpl_pt2pt_managed_state(comm);
+    if (half->receives && state)
+        return cpl_pt2pt_irecv(state, span, half->peer, half->tag, request);
+    if (state)
+        return cpl_pt2pt_isend(state, span, half->peer, half->tag, CPL_SEND_STANDARD, request);
     if (half->receives) {
         int result = PMPI_Irecv_c(span->address, span->count, span->type.handle, half->peer,
                                   half->tag, comm, request);
-        return cpl_wrap_posted(comm, half->peer, half->tag, result, request);
+        return cpl_watch_posted(comm, half->peer, half->tag, result, request);
     }
-    cpl_wrap_note_send(comm, span->count, span->type.handle, half->peer, half->tag);
+    cpl_watch_send(comm, span->count, span->type.handle, half->peer, half->tag);
     return PMPI_Isend_c(span->address, span->count, span->type.handle, half->peer, half->tag, comm,
                         request);
 }
@@ -48,50 +55,25 @@ static int receive_nothing(const struct half *half, MPI_Comm comm, MPI_Status *s
                        comm, status);
 }
 
-static int both_by_mpi(const struct half *sent, const struct half *received, MPI_Comm comm,
-                       MPI_Status *status)
+static int sendrecv(const struct half *sent, const struct half *received, MPI_Comm comm,
+                    MPI_Status *status)
 {
     MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
-    int result = start_by_mpi(received, comm, &requests[0]);
+    int result = start(received, comm, &requests[0]);
     if (result == MPI_SUCCESS)
-        result = start_by_mpi(sent, comm, &requests[1]);
-    if (result == MPI_SUCCESS)
-        result = cpl_complete_one(&requests[0], NULL, status);
+        result = start(sent, comm, &requests[1]);
+    struct cpl_request *ours = result == MPI_SUCCESS ? NULL : cpl_request_active(requests[0]);
+    if (ours && !ours->by_mpi) {
+        cpl_match_cancel(&ours->receive);
+        cpl_complete_one(&requests[0], NULL, MPI_STATUS_IGNORE);
+    }
+    if (result != MPI_SUCCESS)
+        return result;
+    result = cpl_complete_one(&requests[0], NULL, status);
     int other = cpl_complete_one(&requests[1], NULL, MPI_STATUS_IGNORE);
     if (result == MPI_SUCCESS && received->peer == MPI_PROC_NULL)
         result = receive_nothing(received, comm, status);
     return result == MPI_SUCCESS ? other : result;
-}
-
-/* Both halves on a managed communicator. */
-static int both(struct cpl_comm_state *state, const struct half *sent, const struct half *received,
-                enum cpl_send_mode mode, MPI_Status *status)
-{
-    struct cpl_receive receive;
-    struct cpl_sending sending = {MPI_REQUEST_NULL, NULL};
-    bool receives = received->peer != MPI_PROC_NULL;
-    int result = MPI_SUCCESS;
-    if (receives)
-        cpl_pt2pt_post(state, &receive, &received->span, received->peer, received->tag);
-    if (sent->peer != MPI_PROC_NULL)
-        result = cpl_pt2pt_send(state, &sent->span, sent->peer, sent->tag, mode, &sending);
-    if (result != MPI_SUCCESS && receives)
-        cpl_match_cancel(&receive);
-    if (result != MPI_SUCCESS && (!receives || receive.cancelled))
-        return result;
-    int received_result = receives ? cpl_pt2pt_finish_receive(state, &receive, status)
-                                   : receive_nothing(received, state->comm, status);
-    int other = cpl_pt2pt_finish_send(&sending);
-    result = result == MPI_SUCCESS ? received_result : result;
-    return result == MPI_SUCCESS ? other : result;
-}
-
-static int sendrecv(const struct half *sent, const struct half *received, MPI_Comm comm,
-                    enum cpl_send_mode mode, MPI_Status *status)
-{
-    struct cpl_comm_state *state = cpl_pt2pt_managed_state(comm);
-    return state ? both(state, sent, received, mode, status)
-                 : both_by_mpi(sent, received, comm, status);
 }
 
 /* A packed copy of the sent data, because the buffer is received into; the caller frees it. NULL:
@@ -102,8 +84,7 @@ static unsigned char *copy_of(const struct half *received, struct half *sent, MP
     int64_t bytes = cpl_span_bytes(&received->span);
     unsigned char *copy = malloc((size_t)bytes + 1);
     *result = copy ? cpl_span_pack(&received->span, copy) : MPI_ERR_NO_MEM;
-    if (*result != MPI_SUCCESS) {
-        PMPI_Comm_call_errhandler(comm, *result);
+    if (cpl_raise(comm, *result) != MPI_SUCCESS) {
         free(copy);
         return NULL;
     }
@@ -118,7 +99,7 @@ static int replace(const struct half *sent, const struct half *received, MPI_Com
     int result;
     unsigned char *copy = copy_of(received, &copied, comm, &result);
     if (copy)
-        result = sendrecv(&copied, received, comm, CPL_SEND_STANDARD, status);
+        result = sendrecv(&copied, received, comm, status);
     if (copy && status != MPI_STATUS_IGNORE)
         status->MPI_ERROR = result; /* as MPICH does in this call */
     free(copy);
@@ -130,10 +111,8 @@ static int start_both(struct cpl_comm_state *state, const struct half *sent,
                       const struct half *received, enum cpl_send_mode mode, MPI_Request *request)
 {
     struct cpl_request *made = cpl_request_make(state->comm, true);
-    if (!made) {
-        PMPI_Comm_call_errhandler(state->comm, MPI_ERR_NO_MEM);
-        return MPI_ERR_NO_MEM;
-    }
+    if (!made)
+        return cpl_raise(state->comm, MPI_ERR_NO_MEM);
     made->sends = true;
     made->sending = (struct cpl_sending){MPI_REQUEST_NULL, NULL};
     if (received->peer == MPI_PROC_NULL)
@@ -187,14 +166,14 @@ static int start_replace(struct cpl_comm_state *state, const struct half *sent,
             return carried;                                                                        \
         }                                                                                          \
         status = status == MPI_STATUS_IGNORE ? &own : status;                                      \
-        cpl_wrap_note_send(comm, SHAPE sent_data, dest, sendtag);                                  \
+        cpl_watch_send(comm, SHAPE sent_data, dest, sendtag);                                      \
         leave();                                                                                   \
         int result;                                                                                \
         {                                                                                          \
             CPL_OUTSIDE;                                                                           \
             result = PMPI_##name arguments;                                                        \
         }                                                                                          \
-        cpl_wrap_note_received(comm, source, recvtag, result, status);                             \
+        cpl_watch_received(comm, source, recvtag, result, status);                                 \
         return result;                                                                             \
     }
 
@@ -208,9 +187,9 @@ static int start_replace(struct cpl_comm_state *state, const struct half *sent,
         if (state && request && describe(&sent, comm, DATA sent_data, dest, sendtag, false) &&     \
             describe(&received, comm, DATA received_data, source, recvtag, true))                  \
             return carried;                                                                        \
-        cpl_wrap_note_send(comm, SHAPE sent_data, dest, sendtag);                                  \
+        cpl_watch_send(comm, SHAPE sent_data, dest, sendtag);                                      \
         int result = PMPI_##name arguments;                                                        \
-        return cpl_wrap_posted(comm, source, recvtag, result, request);                            \
+        return cpl_watch_posted(comm, source, recvtag, result, request);                           \
     }
 
 #define COUNT            int

@@ -1,13 +1,12 @@
 /* The intercepted calls on windows that wait for other ranks' posts and locks (away_window.h). */
 #include "shim/calls/away_window.h"
+#include "shim/calls/wrappers.h"
 #include "shim/meet/appointment.h"
 #include "shim/state/context.h"
 #include "shim/wait/away.h"
 #include "shim/wait/progress.h"
 
 #include <mpi.h>
-
-#define EXPORT __attribute__((visibility("default")))
 
 EXPORT int MPI_Win_post(MPI_Group group, int assert, MPI_Win win)
 {

@@ -8,26 +8,26 @@
 #include "shim/wait/collective.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Of all pictures together, at rank 0. */
-#define MOST_BYTES (16 << 20)
+#define MOST_BYTES   (16 << 20) /* of all pictures together, at rank 0 */
+#define CELLS        128        /* the most cells a side */
+#define BINS         256        /* the most bins */
+#define SIZE_CLASSES 32
+#define MOST_TRIED   12
 
-static size_t n_counts(const struct cpl_picture *picture, int part)
-{
-    size_t n = (size_t)picture->n_cells;
-    return part <= CPL_PLANNED_BYTES ? n * n : (size_t)picture->n_bins;
-}
-
-int64_t *cpl_picture_counts(const struct cpl_picture *picture, int part)
-{
-    int64_t *counts = (int64_t *)(uintptr_t)(picture + 1);
-    for (int k = 0; k < part; k++)
-        counts += n_counts(picture, k);
-    return counts;
-}
+/* The messages of an exchange, or the combined messages of its plan. */
+struct side {
+    const struct cpl_machine *machine;
+    int32_t n_cells, cell_ranks, bin_ranks;
+    int64_t *cells, *volumes; /* messages, and their bytes, from one group of cell_ranks ranks to
+                                 another: [sender's group * n_cells + receiver's] */
+    int64_t *sends, *recvs;   /* messages, by rank */
+    int64_t messages[2], bytes[2]; /* 0: inside nodes, 1: between them */
+};
 
 /* The number of ranks in a group when there may be at most `most` groups. */
 static int32_t group_of(int32_t n_ranks, int32_t most)
@@ -35,126 +35,125 @@ static int32_t group_of(int32_t n_ranks, int32_t most)
     return (n_ranks + most - 1) / most;
 }
 
-static struct cpl_picture *make(int32_t n_ranks)
+static bool open_side(struct side *s, const struct cpl_machine *machine)
 {
-    struct cpl_picture shape = {.n_ranks = n_ranks};
-    size_t n = 0;
-    shape.cell_ranks = group_of(n_ranks, CPL_PICTURE_CELLS);
-    shape.n_cells = group_of(n_ranks, shape.cell_ranks);
-    shape.bin_ranks = group_of(n_ranks, CPL_PICTURE_BINS);
-    shape.n_bins = group_of(n_ranks, shape.bin_ranks);
-    for (int k = 0; k < CPL_N_PARTS; k++)
-        n += n_counts(&shape, k);
-    size_t bytes = sizeof shape + n * sizeof(int64_t);
-    struct cpl_picture *picture = calloc(1, bytes);
-    if (picture) {
-        *picture = shape;
-        picture->n_bytes = (int64_t)bytes;
+    const int32_t n = machine->n_ranks, cell_ranks = group_of(n, CELLS);
+    *s = (struct side){.machine = machine,
+                       .cell_ranks = cell_ranks,
+                       .n_cells = group_of(n, cell_ranks),
+                       .bin_ranks = group_of(n, BINS)};
+    const size_t n_all = (size_t)s->n_cells * (size_t)s->n_cells;
+    s->cells = calloc(2 * n_all + 2 * (size_t)n, sizeof *s->cells);
+    if (!s->cells)
+        return false;
+    s->volumes = s->cells + n_all;
+    s->sends = s->volumes + n_all;
+    s->recvs = s->sends + n;
+    return true;
+}
+
+static void count(struct side *s, int32_t from, int32_t to, int64_t bytes)
+{
+    const int between = s->machine->node[from] != s->machine->node[to];
+    const int32_t cell = from / s->cell_ranks * s->n_cells + to / s->cell_ranks;
+    s->cells[cell]++;
+    s->volumes[cell] += bytes;
+    s->messages[between]++;
+    s->bytes[between] += bytes;
+    s->sends[from]++;
+    s->recvs[to]++;
+}
+
+/* The busiest rank's load in each bin. */
+static json_t *bins_json(const struct side *s, const int64_t *loads)
+{
+    json_t *array = json_array();
+    for (int32_t i = 0, n = s->machine->n_ranks; i < n;) {
+        int64_t most = 0;
+        for (int32_t end = i + s->bin_ranks; i < n && i < end; i++)
+            most = loads[i] > most ? loads[i] : most;
+        json_array_append_new(array, json_integer(most));
     }
-    return picture;
+    return array;
 }
 
-/* What messages are counted into. */
-struct tally {
-    struct cpl_picture *picture;
-    const struct cpl_machine *machine;
-    int32_t *loads; /* n_ranks for sends, then as many for receives */
-};
-
-/* Counts a message, of the plan or of the pattern. */
-static void count(const struct tally *t, bool planned, int32_t from, int32_t to, int64_t bytes)
+/* A text for each row, of the cells that are not empty: "COLUMN:COUNT COLUMN:COUNT". */
+static json_t *cells_json(const struct side *s, const int64_t *cells)
 {
-    struct cpl_picture *picture = t->picture;
-    struct cpl_traffic *traffic = planned ? &picture->planned : &picture->direct;
-    int between = t->machine->node[from] != t->machine->node[to];
-    int64_t cell =
-        (int64_t)(from / picture->cell_ranks) * picture->n_cells + to / picture->cell_ranks;
-    cpl_picture_counts(picture, planned ? CPL_PLANNED_CELLS : CPL_DIRECT_CELLS)[cell]++;
-    cpl_picture_counts(picture, planned ? CPL_PLANNED_BYTES : CPL_DIRECT_BYTES)[cell] += bytes;
-    traffic->messages[between]++;
-    traffic->bytes[between] += bytes;
-    t->loads[from]++;
-    t->loads[picture->n_ranks + to]++;
-}
-
-/* Keeps the busiest rank of each bin, and clears the loads. */
-static void bin(struct cpl_picture *picture, enum cpl_picture_part sends,
-                enum cpl_picture_part recvs, int32_t *loads)
-{
-    int64_t *send = cpl_picture_counts(picture, sends), *recv = cpl_picture_counts(picture, recvs);
-    for (int32_t i = 0; i < picture->n_ranks; i++) {
-        int32_t k = i / picture->bin_ranks;
-        if (loads[i] > send[k])
-            send[k] = loads[i];
-        if (loads[picture->n_ranks + i] > recv[k])
-            recv[k] = loads[picture->n_ranks + i];
+    json_t *rows = json_array();
+    for (int32_t i = 0; i < s->n_cells; i++, cells += s->n_cells) {
+        char text[CELLS * 24] = "";
+        size_t used = 0;
+        for (int32_t k = 0; k < s->n_cells; k++)
+            if (cells[k])
+                used += (size_t)snprintf(text + used, sizeof text - used, "%s%d:%lld",
+                                         used ? " " : "", k, (long long)cells[k]);
+        json_array_append_new(rows, json_string(text));
     }
-    memset(loads, 0, 2 * (size_t)picture->n_ranks * sizeof *loads);
+    return rows;
 }
 
-static int class_of(int64_t bytes)
+/* Frees its arrays. */
+static json_t *close_side(struct side *s)
 {
-    int k = 0;
-    for (; bytes > 0 && k < CPL_SIZE_CLASSES - 1; bytes >>= 1)
-        k++;
-    return k;
+    json_t *o = json_pack("{s:{s:I s:I} s:{s:I s:I} s:o s:o s:o s:o}", "inside", "messages",
+                          (json_int_t)s->messages[0], "bytes", (json_int_t)s->bytes[0], "between",
+                          "messages", (json_int_t)s->messages[1], "bytes", (json_int_t)s->bytes[1],
+                          "sends", bins_json(s, s->sends), "recvs", bins_json(s, s->recvs), "cells",
+                          cells_json(s, s->cells), "cell_bytes", cells_json(s, s->volumes));
+    free(s->cells);
+    return o;
 }
 
-/* Where nodes begin, if each has consecutive ranks and there are few. */
-static void find_borders(struct cpl_picture *picture, const struct cpl_machine *machine)
+/* Where nodes begin, but for the first, if each has consecutive ranks and there are few. */
+static json_t *borders_json(const struct cpl_machine *machine)
 {
+    json_t *borders = json_array();
     int32_t n = 0;
-    for (int32_t i = 1; i < machine->n_ranks; i++) {
-        if (machine->node[i] == machine->node[i - 1])
-            continue;
-        if (n == CPL_PICTURE_CELLS)
-            return;
-        picture->border[n++] = i;
-    }
-    if (n == machine->n_nodes - 1)
-        picture->n_borders = n;
+    for (int32_t i = 1; i < machine->n_ranks; i++)
+        if (machine->node[i] != machine->node[i - 1] && n++ < CELLS)
+            json_array_append_new(borders, json_integer(i));
+    if (n > CELLS || n != machine->n_nodes - 1)
+        json_array_clear(borders);
+    return borders;
 }
 
-static void draw(const struct tally *t, const struct cpl_pattern *pattern,
-                 const struct cpl_plan *plan)
+/* Pairs [largest number of bytes, messages] of classes of 0 bytes, 1, 2 to 3, 4 to 7, ... that are
+ * not empty. */
+static json_t *sizes_json(const int64_t classes[SIZE_CLASSES], int64_t largest)
 {
-    struct cpl_picture *picture = t->picture;
-    find_borders(picture, t->machine);
-    for (int32_t i = 0; i < pattern->n_ranks; i++)
-        for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++) {
-            int64_t bytes = pattern->volume[m];
-            count(t, false, i, pattern->dst[m], bytes);
-            picture->size_class[class_of(bytes)]++;
-            if (m == 0 || bytes < picture->smallest)
-                picture->smallest = bytes;
-            if (bytes > picture->largest)
-                picture->largest = bytes;
-        }
-    bin(picture, CPL_DIRECT_SENDS, CPL_DIRECT_RECVS, t->loads);
-    for (int64_t e = 0; e < plan->n_edges; e++)
-        count(t, true, plan->edges[e].from, plan->edges[e].to, plan->edges[e].volume);
-    bin(picture, CPL_PLANNED_SENDS, CPL_PLANNED_RECVS, t->loads);
+    json_t *array = json_array();
+    for (int k = 0; k < SIZE_CLASSES; k++) {
+        const int64_t most = (INT64_C(1) << k) - 1;
+        if (classes[k])
+            json_array_append_new(array,
+                                  json_pack("[I, I]", (json_int_t)(most < largest ? most : largest),
+                                            (json_int_t)classes[k]));
+    }
+    return array;
 }
 
 /* The fastest that were tried, and direct, which is what MPI does: mpi_us. */
-static void list_tried(struct cpl_picture *picture, const struct cpl_ranking *ranking,
-                       const struct cpl_machine *machine, double mpi_us)
+static json_t *ranked_json(const struct cpl_ranking *ranking, const struct cpl_machine *machine,
+                           double mpi_us)
 {
-    bool has_direct = false;
-    for (size_t k = 0; k < ranking->n && picture->n_tried < CPL_MOST_TRIED; k++) {
-        struct cpl_tried tried = {.us = ranking->ranked[k].us};
-        cpl_strategy_label(&ranking->ranked[k].choice, machine, tried.strategy);
-        bool is_direct = strcmp(tried.strategy, "direct") == 0;
-        has_direct |= is_direct;
-        if (picture->n_tried < CPL_MOST_TRIED - !has_direct)
-            picture->tried[picture->n_tried++] = tried;
+    json_t *list = json_array();
+    bool has_direct = !ranking || ranking->n == 0;
+    size_t at = 0;
+    for (size_t k = 0; ranking && k < ranking->n; k++) {
+        char strategy[CPL_STRATEGY_TEXT];
+        cpl_strategy_label(&ranking->ranked[k].choice, machine, strategy);
+        has_direct |= strcmp(strategy, "direct") == 0;
+        if (json_array_size(list) >= (size_t)MOST_TRIED - !has_direct)
+            continue;
+        json_array_append_new(list, json_pack("{s:s s:f}", "strategy", strategy, "modelled_us",
+                                              ranking->ranked[k].us));
+        at += ranking->ranked[k].us <= mpi_us;
     }
-    if (ranking->n == 0 || has_direct)
-        return;
-    int32_t at = picture->n_tried++;
-    for (; at > 0 && picture->tried[at - 1].us > mpi_us; at--)
-        picture->tried[at] = picture->tried[at - 1];
-    picture->tried[at] = (struct cpl_tried){"direct", mpi_us};
+    if (!has_direct)
+        json_array_insert_new(list, at,
+                              json_pack("{s:s s:f}", "strategy", "direct", "modelled_us", mpi_us));
+    return list;
 }
 
 /* One file for a pattern, whichever communicators have it. */
@@ -182,10 +181,62 @@ static bool write_pattern(const struct cpl_pattern *pattern, uint64_t fingerprin
     return true;
 }
 
-static bool is_of(const struct cpl_picture *picture, const struct cpl_plan_summary *summary)
+/* Names a pattern and its plan. */
+struct name {
+    char text[36];
+};
+
+static struct name name_of(const struct cpl_plan_summary *summary)
 {
-    return picture->pattern_fingerprint == summary->pattern_fingerprint &&
-           picture->plan_fingerprint == summary->plan_fingerprint;
+    struct name name;
+    snprintf(name.text, sizeof name.text, "%016" PRIx64 "-%016" PRIx64,
+             summary->pattern_fingerprint, summary->plan_fingerprint);
+    return name;
+}
+
+/* Whether a picture is that of a name, with which it begins. */
+static bool is_of(const char *picture, const struct name *name)
+{
+    return strncmp(picture + strlen("{\"of\":\""), name->text, strlen(name->text)) == 0;
+}
+
+/* NULL: no memory. */
+static char *draw(const struct cpl_pattern *pattern, const struct cpl_plan *plan,
+                  const struct cpl_machine *machine, const struct cpl_plan_summary *summary,
+                  const struct cpl_ranking *ranking, bool is_written)
+{
+    struct side direct, planned;
+    int64_t classes[SIZE_CLASSES] = {0}, smallest = 0, largest = 0;
+    if (!open_side(&direct, machine) || !open_side(&planned, machine)) {
+        free(direct.cells);
+        return NULL;
+    }
+    for (int32_t i = 0; i < pattern->n_ranks; i++)
+        for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++) {
+            const int64_t bytes = pattern->volume[m];
+            int k = 0;
+            count(&direct, i, pattern->dst[m], bytes);
+            while (k < SIZE_CLASSES - 1 && bytes >> k > 0)
+                k++;
+            classes[k]++;
+            smallest = m == 0 || bytes < smallest ? bytes : smallest;
+            largest = bytes > largest ? bytes : largest;
+        }
+    for (int64_t e = 0; e < plan->n_edges; e++)
+        count(&planned, plan->edges[e].from, plan->edges[e].to, plan->edges[e].volume);
+    const struct name name = name_of(summary);
+    char file[48];
+    snprintf(file, sizeof file, "pattern-%.16s.mtx", name.text);
+    json_t *o = json_pack(
+        "{s:s s:s* s:i s:I s:I s:o s:o s:i s:i s:o s:o s:o}", "of", name.text, "file",
+        is_written ? file : NULL, "nodes", machine->n_nodes, "bytes_min", (json_int_t)smallest,
+        "bytes_max", (json_int_t)largest, "sizes", sizes_json(classes, largest), "ranked",
+        ranked_json(ranking, machine, summary->direct.modelled_us), "cell_ranks", direct.cell_ranks,
+        "bin_ranks", direct.bin_ranks, "node_borders", borders_json(machine), "direct",
+        close_side(&direct), "planned", close_side(&planned));
+    char *text = json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    json_decref(o);
+    return text;
 }
 
 void cpl_picture_add(const struct cpl_pattern *pattern, const struct cpl_plan *plan,
@@ -196,56 +247,48 @@ void cpl_picture_add(const struct cpl_pattern *pattern, const struct cpl_plan *p
     if (!cpl_report_has_file())
         return;
     bool is_written = write_pattern(pattern, summary->pattern_fingerprint);
+    const struct name name = name_of(summary);
     for (int k = 0; k < all->n; k++)
-        if (is_of(all->picture[k], summary))
+        if (is_of(all->picture[k], &name))
             return;
-    if (all->n == CPL_MOST_PICTURES)
+    char *text = all->n < CPL_MOST_PICTURES
+                     ? draw(pattern, plan, machine, summary, ranking, is_written)
+                     : NULL;
+    if (!text)
         return;
-    int32_t *loads = calloc(2 * (size_t)pattern->n_ranks, sizeof *loads);
-    struct cpl_picture *picture = loads ? make(pattern->n_ranks) : NULL;
-    if (picture) {
-        picture->pattern_fingerprint = summary->pattern_fingerprint;
-        picture->plan_fingerprint = summary->plan_fingerprint;
-        picture->n_nodes = machine->n_nodes;
-        picture->is_written = is_written;
-        draw(&(struct tally){picture, machine, loads}, pattern, plan);
-        if (ranking)
-            list_tried(picture, ranking, machine, summary->direct.modelled_us);
-        all->picture[all->n++] = picture;
-        all->n_bytes += picture->n_bytes;
-    }
-    free(loads);
+    all->picture[all->n++] = text;
+    all->n_bytes += (int64_t)strlen(text) + 1;
 }
 
 /* Packs as many of this process's pictures as fit into one block. */
-static unsigned char *pack(int most_bytes, int *bytes)
+static char *pack(int most_bytes, int *bytes)
 {
     const struct cpl_pictures *all = &cpl_context.told.pictures;
-    unsigned char *block = malloc((size_t)most_bytes + 1);
+    char *block = malloc((size_t)most_bytes + 1);
     *bytes = 0;
     for (int k = 0; block && k < all->n; k++) {
-        int64_t n = all->picture[k]->n_bytes;
-        if (n > most_bytes - *bytes)
+        size_t n = strlen(all->picture[k]) + 1;
+        if (n > (size_t)(most_bytes - *bytes))
             break;
-        memcpy(block + *bytes, all->picture[k], (size_t)n);
+        memcpy(block + *bytes, all->picture[k], n);
         *bytes += (int)n;
     }
     return block;
 }
 
-unsigned char *cpl_picture_collect(size_t *bytes)
+char *cpl_picture_collect(size_t *bytes)
 {
     struct cpl_decision decision;
     int64_t wanted = cpl_context.told.pictures.n_bytes, before = 0;
     int packed = 0;
-    unsigned char *all = NULL;
+    char *all = NULL;
     *bytes = 0;
     cpl_decision_open(&decision, MPI_COMM_WORLD, 0);
     /* the first ranks' pictures, as many as there is room for */
     if (cpl_collective_Exscan(&wanted, &before, 1, MPI_INT64_T, MPI_SUM, decision.comm) ==
         MPI_SUCCESS) {
         int64_t room = before < MOST_BYTES ? MOST_BYTES - before : 0;
-        unsigned char *mine = pack((int)(wanted < room ? wanted : room), &packed);
+        char *mine = pack((int)(wanted < room ? wanted : room), &packed);
         const struct cpl_handed_in handed = {
             .able = mine, .records = mine, .n = packed, .record_bytes = 1};
         if (cpl_decision_hand_in(&decision, &handed) && cpl_decision_is_root(&decision)) {
@@ -259,15 +302,13 @@ unsigned char *cpl_picture_collect(size_t *bytes)
     return all;
 }
 
-const struct cpl_picture *cpl_picture_find(const unsigned char *pictures, size_t bytes,
-                                           const struct cpl_plan_summary *summary)
+const char *cpl_picture_find(const char *pictures, size_t bytes,
+                             const struct cpl_plan_summary *summary)
 {
-    for (size_t at = 0; pictures && at < bytes;) {
-        const struct cpl_picture *picture = (const void *)(pictures + at);
-        if (is_of(picture, summary))
-            return picture;
-        at += (size_t)picture->n_bytes;
-    }
+    const struct name name = name_of(summary);
+    for (size_t at = 0; pictures && at < bytes; at += strlen(pictures + at) + 1)
+        if (is_of(pictures + at, &name))
+            return pictures + at;
     return NULL;
 }
 

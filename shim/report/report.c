@@ -14,12 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <utlist.h>
-
-struct cpl_record_node {
-    struct cpl_record record;
-    struct cpl_record_node *next;
-};
 
 static bool alike(const struct cpl_record *a, const struct cpl_record *b)
 {
@@ -34,39 +28,39 @@ static bool alike(const struct cpl_record *a, const struct cpl_record *b)
 
 void cpl_report_add(const struct cpl_record *record)
 {
-    struct cpl_record_node *node;
-    LL_FOREACH(cpl_context.told.records, node)
-    {
-        if (!alike(&node->record, record))
+    struct cpl_told *told = &cpl_context.told;
+    for (int k = 0; k < told->n_records; k++) {
+        struct cpl_record *r = &told->records[k];
+        if (!alike(r, record))
             continue;
-        node->record.n_communicators += record->n_communicators;
-        node->record.calls += record->calls;
-        node->record.calls_planned += record->calls_planned;
-        node->record.passed |= record->passed;
-        node->record.direct_seconds += record->direct_seconds;
-        node->record.planned_seconds += record->planned_seconds;
-        node->record.forwarded_bytes += record->forwarded_bytes;
-        node->record.reductions.n += record->reductions.n;
-        node->record.reductions.sends += record->reductions.sends;
-        node->record.reductions.messages += record->reductions.messages;
-        node->record.reductions.late += record->reductions.late;
-        node->record.combined += record->combined;
-        node->record.late_combined += record->late_combined;
+        r->n_communicators += record->n_communicators;
+        r->calls += record->calls;
+        r->calls_planned += record->calls_planned;
+        r->passed |= record->passed;
+        r->direct_seconds += record->direct_seconds;
+        r->planned_seconds += record->planned_seconds;
+        r->forwarded_bytes += record->forwarded_bytes;
+        r->reductions.n += record->reductions.n;
+        r->reductions.sends += record->reductions.sends;
+        r->reductions.messages += record->reductions.messages;
+        r->reductions.late += record->reductions.late;
+        r->combined += record->combined;
+        r->late_combined += record->late_combined;
         return;
     }
-    node = malloc(sizeof *node);
-    if (!node)
+    struct cpl_record *more =
+        realloc(told->records, ((size_t)told->n_records + 1) * sizeof *record);
+    if (!more)
         return; /* the record is missing in the report; the program goes on */
-    node->record = *record;
-    LL_APPEND(cpl_context.told.records, node);
+    more[told->n_records++] = *record;
+    told->records = more;
 }
 
 void cpl_report_free(void)
 {
-    struct cpl_record_node *node, *next;
-    LL_FOREACH_SAFE(cpl_context.told.records, node, next)
-    free(node);
+    free(cpl_context.told.records);
     cpl_context.told.records = NULL;
+    cpl_context.told.n_records = 0;
 }
 
 /* The name of the report's file: CARPOOL_REPORT, or report.json in CARPOOL_OUTPUT. */
@@ -260,7 +254,7 @@ static void summarize(const struct cpl_record *records, size_t n, const json_t *
 
 /* --- writing */
 
-static void write_all(const struct cpl_record *records, size_t n, const unsigned char *pictures,
+static void write_all(const struct cpl_record *records, size_t n, const char *pictures,
                       size_t bytes, const struct cpl_report_hosts *hosts)
 {
     char file[CPL_SETTINGS_TEXT + 64] = "";
@@ -278,30 +272,18 @@ static void write_all(const struct cpl_record *records, size_t n, const unsigned
     }
 }
 
-/* This process's records as an array. */
-static struct cpl_record *list_records(int *n)
-{
-    struct cpl_record_node *node;
-    size_t all = 1;
-    LL_COUNT(cpl_context.told.records, node, all);
-    struct cpl_record *list = calloc(all + 1, sizeof *list);
-    *n = 0;
-    LL_FOREACH(list ? cpl_context.told.records : NULL, node)
-    list[(*n)++] = node->record;
-    return list;
-}
-
 void cpl_report_write(void)
 {
-    int n;
     struct cpl_decision decision;
-    struct cpl_record *mine = list_records(&n);
+    const struct cpl_record *mine = cpl_context.told.records;
     cpl_decision_open(&decision, MPI_COMM_WORLD, 0);
-    const struct cpl_handed_in handed = {
-        .able = mine, .records = mine, .n = n, .record_bytes = sizeof *mine};
+    const struct cpl_handed_in handed = {.able = true,
+                                         .records = mine,
+                                         .n = cpl_context.told.n_records,
+                                         .record_bytes = sizeof *mine};
     if (cpl_decision_hand_in(&decision, &handed)) {
         size_t bytes = 0;
-        unsigned char *pictures = cpl_report_has_file() ? cpl_picture_collect(&bytes) : NULL;
+        char *pictures = cpl_report_has_file() ? cpl_picture_collect(&bytes) : NULL;
         struct cpl_report_hosts hosts = cpl_report_hosts();
         if (cpl_decision_is_root(&decision)) {
             size_t total = (size_t)decision.first[decision.n_ranks];
@@ -313,7 +295,6 @@ void cpl_report_write(void)
     } else if (cpl_decision_is_root(&decision)) {
         cpl_log(CPL_LOG_WARN, "report", "no memory for the report; it is not written");
     }
-    free(mine);
     cpl_decision_close(&decision);
 }
 

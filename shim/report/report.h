@@ -127,8 +127,7 @@ struct json_t *cpl_report_run(const struct cpl_report_hosts *hosts);
 
 /* For report.c: all records, the slowest exchanges first, as a JSON object, which the caller
  * releases; NULL when memory ran out. pictures comes from cpl_picture_collect. */
-struct json_t *cpl_report_json(const struct cpl_record *records, size_t n,
-                               const unsigned char *pictures, size_t picture_bytes,
-                               const struct cpl_report_hosts *hosts);
+struct json_t *cpl_report_json(const struct cpl_record *records, size_t n, const char *pictures,
+                               size_t picture_bytes, const struct cpl_report_hosts *hosts);
 
 #endif

@@ -30,94 +30,18 @@ static json_t *metrics_json(const struct cpl_metrics *m, double seconds, int64_t
                      "us_per_call", us_json(calls > 0 ? seconds / (double)calls * 1e6 : 0));
 }
 
-static json_t *integers_json(const int64_t *integers, int32_t n)
+/* Adds the members of a picture, those of `direct` and `planned` to what is there. */
+static void add_picture(json_t *o, const char *picture)
 {
-    json_t *array = json_array();
-    for (int32_t k = 0; array && k < n; k++)
-        json_array_append_new(array, json_integer(integers[k]));
-    return array;
-}
-
-/* The cells of a row that are not empty, as text: "COLUMN:COUNT COLUMN:COUNT". */
-static json_t *row_json(const int64_t *cells, int32_t n)
-{
-    char text[CPL_PICTURE_CELLS * 24];
-    size_t used = 0;
-    text[0] = '\0';
-    for (int32_t k = 0; k < n; k++)
-        if (cells[k])
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%d:%lld", used ? " " : "",
-                                     k, (long long)cells[k]);
-    return json_string(text);
-}
-
-static json_t *cells_json(const struct cpl_picture *picture, int part)
-{
-    const int64_t *counts = cpl_picture_counts(picture, part);
-    json_t *rows = json_array();
-    for (int32_t i = 0; rows && i < picture->n_cells; i++)
-        json_array_append_new(
-            rows, row_json(counts + (size_t)i * (size_t)picture->n_cells, picture->n_cells));
-    return rows;
-}
-
-/* Pairs [largest number of bytes, messages] of the classes that are not empty. */
-static json_t *sizes_json(const struct cpl_picture *picture)
-{
-    json_t *array = json_array();
-    for (int k = 0; array && k < CPL_SIZE_CLASSES; k++) {
-        json_int_t most = ((json_int_t)1 << k) - 1;
-        if (most > picture->largest)
-            most = picture->largest;
-        if (picture->size_class[k])
-            json_array_append_new(array,
-                                  json_pack("[I, I]", most, (json_int_t)picture->size_class[k]));
+    static const char *const sides[] = {"direct", "planned"};
+    json_t *more = picture ? json_loads(picture, 0, NULL) : NULL;
+    for (int k = 0; k < 2 && more; k++) {
+        json_object_update(json_object_get(o, sides[k]), json_object_get(more, sides[k]));
+        json_object_del(more, sides[k]);
     }
-    return array;
-}
-
-static json_t *ranked_json(const struct cpl_picture *picture)
-{
-    json_t *array = json_array();
-    for (int k = 0; array && k < picture->n_tried; k++)
-        json_array_append_new(array, json_pack("{s:s s:f}", "strategy", picture->tried[k].strategy,
-                                               "modelled_us", picture->tried[k].us));
-    return array;
-}
-
-static void add_side(json_t *side, const struct cpl_picture *picture,
-                     const struct cpl_traffic *traffic, bool planned)
-{
-    static const char *const where[] = {"inside", "between"};
-    int next = planned ? 1 : 0; /* the parts of both sides alternate */
-    for (int k = 0; k < 2; k++)
-        json_object_set_new(side, where[k],
-                            json_pack("{s:I s:I}", "messages", (json_int_t)traffic->messages[k],
-                                      "bytes", (json_int_t)traffic->bytes[k]));
-    json_object_set_new(
-        side, "sends",
-        integers_json(cpl_picture_counts(picture, CPL_DIRECT_SENDS + next), picture->n_bins));
-    json_object_set_new(
-        side, "recvs",
-        integers_json(cpl_picture_counts(picture, CPL_DIRECT_RECVS + next), picture->n_bins));
-    json_object_set_new(side, "cells", cells_json(picture, CPL_DIRECT_CELLS + next));
-    json_object_set_new(side, "cell_bytes", cells_json(picture, CPL_DIRECT_BYTES + next));
-}
-
-static void add_picture(json_t *o, const struct cpl_picture *picture)
-{
-    if (!picture)
-        return;
-    json_object_set_new(o, "nodes", json_integer(picture->n_nodes));
-    json_object_set_new(o, "bytes_min", json_integer(picture->smallest));
-    json_object_set_new(o, "bytes_max", json_integer(picture->largest));
-    json_object_set_new(o, "sizes", sizes_json(picture));
-    json_object_set_new(o, "ranked", ranked_json(picture));
-    json_object_set_new(o, "cell_ranks", json_integer(picture->cell_ranks));
-    json_object_set_new(o, "bin_ranks", json_integer(picture->bin_ranks));
-    json_object_set_new(o, "node_borders", integers_json(picture->border, picture->n_borders));
-    add_side(json_object_get(o, "direct"), picture, &picture->direct, false);
-    add_side(json_object_get(o, "planned"), picture, &picture->planned, true);
+    json_object_del(more, "of");
+    json_object_update(o, more);
+    json_decref(more);
 }
 
 /* The candidates of trials: what the model said and what was measured. */
@@ -172,17 +96,15 @@ static json_t *windows_json(const struct cpl_record_windows *w)
                          : NULL;
 }
 
-static void add_summary(json_t *o, const struct cpl_record *r, const struct cpl_picture *picture)
+static void add_summary(json_t *o, const struct cpl_record *r, const char *picture)
 {
     const struct cpl_plan_summary *s = &r->summary;
-    char fingerprint[24], file[48];
+    char fingerprint[24];
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, s->pattern_fingerprint);
-    snprintf(file, sizeof file, "pattern-%s.mtx", fingerprint);
     bool of_messages = r->kind == CPL_KIND_PT2PT, has_pattern = r->data_most == 0;
     json_t *more = json_pack(
-        "{s:s s:s* s:s* s:o* s:I s:I s:I s:I s:I s:f s:o* s:o* s:o* s:o s:o s:o* s:o*}",
-        "considered", s->strategy, "pattern", has_pattern ? fingerprint : NULL, "file",
-        picture && picture->is_written ? file : NULL, "world",
+        "{s:s s:s* s:o* s:I s:I s:I s:I s:I s:f s:o* s:o* s:o* s:o s:o s:o* s:o*}", "considered",
+        s->strategy, "pattern", has_pattern ? fingerprint : NULL, "world",
         has_pattern ? json_boolean(s->in_world) : NULL, "messages", (json_int_t)s->n_messages,
         "bytes", (json_int_t)s->bytes, "straight_messages", (json_int_t)s->n_straight,
         "straight_bytes", (json_int_t)s->straight_bytes, "forwarded_bytes",
@@ -215,7 +137,7 @@ static json_t *reductions_json(const struct cpl_record *r)
                      "mapped", r->reductions.mapped, "modelled_us", r->summary.embedded_us);
 }
 
-static json_t *record_json(const struct cpl_record *r, const struct cpl_picture *picture)
+static json_t *record_json(const struct cpl_record *r, const char *picture)
 {
     const struct cpl_plan_summary *s = &r->summary;
     bool is_named = r->kind == CPL_KIND_PT2PT && s->known;
@@ -260,14 +182,14 @@ static bool is_shown(const struct cpl_record *records, size_t k)
     return false;
 }
 
-json_t *cpl_report_json(const struct cpl_record *records, size_t n, const unsigned char *pictures,
+json_t *cpl_report_json(const struct cpl_record *records, size_t n, const char *pictures,
                         size_t picture_bytes, const struct cpl_report_hosts *hosts)
 {
     size_t n_listed = n < MOST_RECORDS ? n : MOST_RECORDS;
     json_t *patterns = json_array(), *settings = settings_json();
     for (size_t k = 0; k < n_listed; k++) {
         const struct cpl_plan_summary *summary = &records[k].summary;
-        const struct cpl_picture *picture = NULL;
+        const char *picture = NULL;
         if (summary->known && records[k].data_most == 0 && !is_shown(records, k))
             picture = cpl_picture_find(pictures, picture_bytes, summary);
         json_array_append_new(patterns, record_json(&records[k], picture));

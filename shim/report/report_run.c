@@ -151,32 +151,21 @@ json_t *cpl_report_run(const struct cpl_report_hosts *hosts)
     return run;
 }
 
-/* --- the nodes: with CARPOOL_RANKS_PER_NODE those that planning assumes, else the hosts */
+/* --- the nodes: the hosts, with CARPOOL_RANKS_PER_NODE divided as planning assumes */
 
 #define NAME_BYTES 64
 
 struct named {
     char name[NAME_BYTES];
     int rank;
+    int32_t node;       /* on its host */
     int32_t processors; /* of the host */
 };
-
-static int compare_hosts(const void *a, const void *b)
-{
-    return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
-}
-
-static int compare_nodes(const struct named *x, const struct named *y)
-{
-    int64_t block = cpl_context.settings.ranks_per_node;
-    return block > 0 ? (x->rank / block > y->rank / block) - (x->rank / block < y->rank / block)
-                     : compare_hosts(x, y);
-}
 
 static int compare_named(const void *a, const void *b)
 {
     const struct named *x = a, *y = b;
-    int order = compare_nodes(x, y);
+    int order = strcmp(x->name, y->name);
     return order ? order : (x->rank > y->rank) - (x->rank < y->rank);
 }
 
@@ -196,39 +185,38 @@ static char *list_ranks(const struct named *ranks, int n)
     return text;
 }
 
-static json_t *list_nodes(struct named *ranks, int n)
+/* Sorts all ranks, and lists their nodes and cores. */
+static struct cpl_report_hosts list_hosts(struct named *ranks, int n)
 {
-    json_t *nodes = json_array();
+    struct cpl_report_hosts hosts = {.nodes = json_array()};
     qsort(ranks, (size_t)n, sizeof *ranks, compare_named);
-    for (int first = 0, last; first < n; first = last) {
-        for (last = first + 1; last < n && compare_nodes(&ranks[first], &ranks[last]) == 0;)
-            last++;
-        char *text = list_ranks(ranks + first, last - first);
+    for (int host = 0, first = 0, last; first < n; first = last) {
+        const struct named *r = &ranks[first];
+        bool ends = false; /* the host */
+        for (last = first; !ends && ranks[last].node == r->node;)
+            ends = ++last == n || strcmp(ranks[last].name, r->name) != 0;
+        char *text = list_ranks(r, last - first);
         if (text)
-            json_array_append_new(nodes,
-                                  json_pack("{s:s s:s}", "host", ranks[first].name, "ranks", text));
+            json_array_append_new(hosts.nodes,
+                                  json_pack("{s:s s:s}", "host", r->name, "ranks", text));
         free(text);
+        if (!ends)
+            continue;
+        hosts.cores += r->processors;
+        hosts.cores_shared |= last - host > r->processors;
+        host = last;
     }
-    return nodes;
-}
-
-/* The cores of all hosts, and whether one has more ranks than cores. Sorts the ranks. */
-static void count_cores(struct named *ranks, int n, struct cpl_report_hosts *hosts)
-{
-    qsort(ranks, (size_t)n, sizeof *ranks, compare_hosts);
-    for (int first = 0, last; first < n; first = last) {
-        for (last = first + 1; last < n && compare_hosts(&ranks[first], &ranks[last]) == 0;)
-            last++;
-        hosts->cores += ranks[first].processors;
-        hosts->cores_shared |= last - first > ranks[first].processors;
-    }
+    return hosts;
 }
 
 struct cpl_report_hosts cpl_report_hosts(void)
 {
     char name[MPI_MAX_PROCESSOR_NAME] = "";
     int length;
-    struct named mine = {.rank = cpl_context.rank, .processors = (int32_t)cpl_shared_processors()};
+    const int64_t block = cpl_context.settings.ranks_per_node;
+    struct named mine = {.rank = cpl_context.rank,
+                         .node = block > 0 ? (int32_t)(cpl_context.rank / block) : 0,
+                         .processors = (int32_t)cpl_shared_processors()};
     struct cpl_decision decision;
     struct cpl_report_hosts hosts = {.nodes = NULL};
     PMPI_Get_processor_name(name, &length);
@@ -236,10 +224,8 @@ struct cpl_report_hosts cpl_report_hosts(void)
     cpl_decision_open(&decision, MPI_COMM_WORLD, 0);
     const struct cpl_handed_in handed = {
         .able = true, .records = &mine, .n = 1, .record_bytes = sizeof mine};
-    if (cpl_decision_hand_in(&decision, &handed) && cpl_decision_is_root(&decision)) {
-        count_cores(decision.records, decision.n_ranks, &hosts);
-        hosts.nodes = list_nodes(decision.records, decision.n_ranks);
-    }
+    if (cpl_decision_hand_in(&decision, &handed) && cpl_decision_is_root(&decision))
+        hosts = list_hosts(decision.records, decision.n_ranks);
     cpl_decision_close(&decision);
     return hosts;
 }

@@ -23,9 +23,9 @@
 /* Pictures in the report of the exchanges that this process planned (picture.h). */
 struct cpl_pictures {
     int n, n_written;
-    int64_t n_bytes;    /* of all pictures, at most CPL_MOST_PICTURES of about 540 KB */
+    int64_t n_bytes;    /* of all pictures */
     bool output_failed; /* CARPOOL_OUTPUT cannot be written to */
-    struct cpl_picture *picture[CPL_MOST_PICTURES];
+    char *picture[CPL_MOST_PICTURES];
     uint64_t written[CPL_MOST_PATTERN_FILES]; /* patterns in files, by fingerprint */
 };
 
@@ -182,7 +182,8 @@ struct cpl_placed {
 struct cpl_told {
     const char *all_left; /* why all calls of the run are left to MPI, a clause; NULL: they are not.
                            * Then this rank alone tells of it. */
-    struct cpl_record_node *records;
+    struct cpl_record *records;
+    int n_records;
     struct cpl_pictures pictures;
 };
 
@@ -238,6 +239,15 @@ static inline const struct cpl_type *cpl_type_named(MPI_Datatype handle)
 {
     const struct cpl_type *known = cpl_context_type(handle);
     return known->handle == handle && known->extent > 0 ? known : NULL;
+}
+
+/* Calls the communicator's error handler for an error, unless MPI has done so (MPI_COMM_NULL).
+ * Returns the error, which may be MPI_SUCCESS. */
+static inline int cpl_raise(MPI_Comm comm, int error)
+{
+    if (error != MPI_SUCCESS && comm != MPI_COMM_NULL)
+        PMPI_Comm_call_errhandler(comm, error);
+    return error;
 }
 
 /* Seconds that this rank may spend now, by its account. */

@@ -21,22 +21,23 @@
 #define BUSY_US 100  /* after a check that found something to do */
 #define SPINS   200  /* before the program sleeps until the thread is done */
 
+enum { ASLEEP, AWAKE, STOPS };
+
 /* The thread. It belongs to the process, not to MPI's state. */
 static struct {
     bool running;
     pid_t process; /* the process that has the thread: a child of fork has none */
     pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool stop, awake; /* under the lock; awake: there is something to serve */
+    atomic_int state; /* AWAKE: there is something to serve */
     bool (*work)(void);
     int policy; /* of the program's thread: next to a real-time one the helper would starve */
     struct sched_param priority;
-} helper = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} helper;
 
-static void futex(atomic_int *word, int operation, int value)
+/* `timeout` of a wait: NULL: for ever. */
+static void futex(atomic_int *word, int operation, int value, const struct timespec *timeout)
 {
-    (void)syscall(SYS_futex, word, operation, value, NULL, NULL, 0);
+    (void)syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
 }
 
 void cpl_service_wait(void)
@@ -50,7 +51,7 @@ void cpl_service_wait(void)
         atomic_compare_exchange_strong(&s->serving, &now, 2);
         if (now == 0)
             return;
-        futex(&s->serving, FUTEX_WAIT_PRIVATE, 2);
+        futex(&s->serving, FUTEX_WAIT_PRIVATE, 2, NULL);
     }
 }
 
@@ -73,7 +74,7 @@ static void take(struct cpl_service_lock *l)
     int ticket = atomic_fetch_add(&l->next, 1), now;
     for (int k = 0; (now = atomic_load(&l->serving)) != ticket; k++)
         if (k >= SPINS)
-            futex(&l->serving, FUTEX_WAIT_PRIVATE, now);
+            futex(&l->serving, FUTEX_WAIT_PRIVATE, now, NULL);
     atomic_store_explicit(&l->owner, &me, memory_order_relaxed);
 }
 
@@ -93,7 +94,7 @@ static void give_back(struct cpl_service_lock *l)
         atomic_load_explicit(&l->serving, memory_order_relaxed) + 1; /* nobody else writes it */
     atomic_store(&l->serving, now);
     if (atomic_load(&l->next) != now)
-        futex(&l->serving, FUTEX_WAKE_PRIVATE, INT_MAX);
+        futex(&l->serving, FUTEX_WAKE_PRIVATE, INT_MAX, NULL);
 }
 
 void cpl_service_share(void)
@@ -153,14 +154,10 @@ void cpl_service_step_in(int depth)
 void cpl_service_give_way(void)
 {
     struct cpl_service *s = &cpl_context.service;
-    if (!s->shared || !is_mine(&s->lock) || s->lock.kept ||
-        atomic_load_explicit(&s->lock.next, memory_order_relaxed) ==
-            atomic_load_explicit(&s->lock.serving, memory_order_relaxed) + 1)
+    if (!s->shared || atomic_load_explicit(&s->lock.next, memory_order_relaxed) ==
+                          atomic_load_explicit(&s->lock.serving, memory_order_relaxed) + 1)
         return;
-    int depth = s->depth;
-    give_back(&s->lock);
-    take(&s->lock);
-    s->depth = depth;
+    CPL_OUTSIDE; /* for a moment */
 }
 
 void cpl_service_keep(bool yes)
@@ -207,32 +204,18 @@ static bool serve(struct cpl_service *s)
     if (s->on && !atomic_load_explicit(&s->inside, memory_order_acquire))
         any = do_work(s);
     if (atomic_exchange(&s->serving, 0) == 2)
-        futex(&s->serving, FUTEX_WAKE_PRIVATE, 1);
+        futex(&s->serving, FUTEX_WAKE_PRIVATE, 1, NULL);
     return any;
 }
 
 /* Sleeps for a while, or until there is something to serve. Returns whether to go on. */
 static bool rest(long us)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += us * 1000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    pthread_mutex_lock(&helper.lock);
-    while (!helper.stop && !helper.awake)
-        pthread_cond_wait(&helper.changed, &helper.lock);
-    while (!helper.stop && pthread_cond_timedwait(&helper.changed, &helper.lock, &until) == 0)
-        ;
-    bool goes_on = !helper.stop;
-    pthread_mutex_unlock(&helper.lock);
-    return goes_on;
-}
-
-/* Whether a thread of the program waits inside MPI, where it cannot poll. */
-static bool is_awaited(struct cpl_service *s)
-{
-    return atomic_load_explicit(&s->lock.n_outside, memory_order_relaxed) > 0;
+    const struct timespec timeout = {.tv_nsec = us * 1000};
+    while (atomic_load(&helper.state) == ASLEEP)
+        futex(&helper.state, FUTEX_WAIT_PRIVATE, ASLEEP, NULL);
+    futex(&helper.state, FUTEX_WAIT_PRIVATE, AWAKE, &timeout);
+    return atomic_load(&helper.state) != STOPS;
 }
 
 static void *run(void *unused)
@@ -242,12 +225,15 @@ static void *run(void *unused)
     bool any = false;
     (void)unused;
     (void)pthread_setschedparam(pthread_self(), helper.policy, &helper.priority);
-    while (rest(any || is_awaited(s) ? BUSY_US : LOOK_US)) {
+    for (;;) {
+        /* a thread of the program may wait inside MPI, where it cannot poll */
+        bool awaited = atomic_load_explicit(&s->lock.n_outside, memory_order_relaxed) > 0;
+        if (!rest(any || awaited ? BUSY_US : LOOK_US))
+            return NULL;
         unsigned n = atomic_load_explicit(&s->n_polls, memory_order_relaxed);
         any = n == seen && serve(s);
         seen = atomic_load_explicit(&s->n_polls, memory_order_relaxed);
     }
-    return NULL;
 }
 
 /* Starts the thread with signals blocked: they are the program's. Those that its own doing raises
@@ -256,14 +242,9 @@ static bool start_thread(void)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
     sigset_t all, before;
-    pthread_condattr_t by_clock;
     helper.policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
     sched_getparam(0, &helper.priority);
-    pthread_condattr_init(&by_clock);
-    pthread_condattr_setclock(&by_clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&helper.changed, &by_clock);
-    pthread_condattr_destroy(&by_clock);
-    helper.stop = helper.awake = false;
+    atomic_store(&helper.state, ASLEEP);
     sigfillset(&all);
     for (size_t k = 0; k < sizeof own / sizeof *own; k++)
         sigdelset(&all, own[k]);
@@ -332,12 +313,10 @@ bool cpl_service_prepare(bool (*work)(void))
     return helper.running;
 }
 
-static void wake(bool awake)
+static void turn(int state)
 {
-    pthread_mutex_lock(&helper.lock);
-    helper.awake = awake;
-    pthread_cond_signal(&helper.changed);
-    pthread_mutex_unlock(&helper.lock);
+    atomic_store(&helper.state, state);
+    futex(&helper.state, FUTEX_WAKE_PRIVATE, 1, NULL);
 }
 
 void cpl_service_switch(bool on)
@@ -349,7 +328,7 @@ void cpl_service_switch(bool on)
         atomic_store(&s->inside, true); /* until the outermost bracket ends */
     s->on = on;
     if (helper.running)
-        wake(on);
+        turn(on ? AWAKE : ASLEEP);
     if (!on)
         atomic_store(&s->inside, false);
 }
@@ -358,10 +337,7 @@ void cpl_service_end(void)
 {
     if (!helper.running || helper.process != getpid())
         return;
-    pthread_mutex_lock(&helper.lock);
-    helper.stop = true;
-    pthread_cond_signal(&helper.changed);
-    pthread_mutex_unlock(&helper.lock);
+    turn(STOPS);
     pthread_join(helper.thread, NULL);
     helper.running = false;
 }

@@ -134,19 +134,15 @@ typedef cpl_word wrapper(CPL_TAKES(14));
         const cpl_word words[] = {CPL_GIVES(n)};                                                   \
         return note(#prefix "_" #name, n, words);                                                  \
     }
-#define BEGINS(name, n)    ROW(MPI, name, n, IS_BEGINS)
-#define PERSISTS(name, n)  ROW(MPI, name, n, IS_PERSISTS)
-#define COMES(name, n)     ROW(MPI, name, n, IS_COMES)
-#define HANDLES(name, n)   ROW(MPI, name, n, IS_HANDLES)
-#define TESTS(name, n)     ROW(MPI, name, n, IS_TESTS)
-#define STAYS(name, n)     ROW(MPI, name, n, IS_STAYS)
-#define BEGINS_X(name, n)  ROW(MPIX, name, n, IS_BEGINS)
-#define HANDLES_X(name, n) ROW(MPIX, name, n, IS_HANDLES)
-#define TESTS_X(name, n)   ROW(MPIX, name, n, IS_TESTS)
-#define STAYS_X(name, n)   ROW(MPIX, name, n, IS_STAYS)
-#define WAITS_X(name, n)   ROW(MPIX, name, n, IS_WAITS)
-#define MAKES_X            WAITS_X
-#define BY_HAND_X(name, n) ROW(MPIX, name, n, IS_WAITS)
+#define BEGINS(prefix, name, n)  ROW(prefix, name, n, IS_BEGINS)
+#define PERSISTS(name, n)        ROW(MPI, name, n, IS_PERSISTS)
+#define COMES(name, n)           ROW(MPI, name, n, IS_COMES)
+#define HANDLES(prefix, name, n) ROW(prefix, name, n, IS_HANDLES)
+#define TESTS(prefix, name, n)   ROW(prefix, name, n, IS_TESTS)
+#define STAYS(prefix, name, n)   ROW(prefix, name, n, IS_STAYS)
+#define WAITS_X(name, n)         ROW(MPIX, name, n, IS_WAITS)
+#define MAKES_X                  WAITS_X
+#define BY_HAND_X(name, n)       ROW(MPIX, name, n, IS_WAITS)
 #include "shim/tables/others.def"
 
 #undef ROW
@@ -158,18 +154,14 @@ static const struct row {
     enum kind kind;
     int n;
 } rows[] = {
-#define BEGINS(name, n)    ROW(MPI, name, n, IS_BEGINS)
-#define PERSISTS(name, n)  ROW(MPI, name, n, IS_PERSISTS)
-#define COMES(name, n)     ROW(MPI, name, n, IS_COMES)
-#define HANDLES(name, n)   ROW(MPI, name, n, IS_HANDLES)
-#define TESTS(name, n)     ROW(MPI, name, n, IS_TESTS)
-#define STAYS(name, n)     ROW(MPI, name, n, IS_STAYS)
-#define BEGINS_X(name, n)  ROW(MPIX, name, n, IS_BEGINS)
-#define HANDLES_X(name, n) ROW(MPIX, name, n, IS_HANDLES)
-#define TESTS_X(name, n)   ROW(MPIX, name, n, IS_TESTS)
-#define STAYS_X(name, n)   ROW(MPIX, name, n, IS_STAYS)
-#define WAITS_X(name, n)   ROW(MPIX, name, n, IS_WAITS)
-#define MAKES_X            WAITS_X
+#define BEGINS(prefix, name, n)  ROW(prefix, name, n, IS_BEGINS)
+#define PERSISTS(name, n)        ROW(MPI, name, n, IS_PERSISTS)
+#define COMES(name, n)           ROW(MPI, name, n, IS_COMES)
+#define HANDLES(prefix, name, n) ROW(prefix, name, n, IS_HANDLES)
+#define TESTS(prefix, name, n)   ROW(prefix, name, n, IS_TESTS)
+#define STAYS(prefix, name, n)   ROW(prefix, name, n, IS_STAYS)
+#define WAITS_X(name, n)         ROW(MPIX, name, n, IS_WAITS)
+#define MAKES_X                  WAITS_X
 #include "shim/tables/others.def"
 };
 

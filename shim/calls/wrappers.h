@@ -1,8 +1,9 @@
-/* Functions that the wrappers of point-to-point calls share. */
-#ifndef CARPOOL_WRAPPERS_PT2PT_H
-#define CARPOOL_WRAPPERS_PT2PT_H
+/* What the wrappers share, most of it those of point-to-point calls. */
+#ifndef CARPOOL_WRAPPERS_H
+#define CARPOOL_WRAPPERS_H
 
 #include "shim/calls/pt2pt_calls.h"
+#include "shim/calls/pt2pt_watch.h"
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/state/comm_state.h"
 #include "shim/tables/words.h"
@@ -13,29 +14,9 @@
 #define EXPORT __attribute__((visibility("default")))
 
 /* Marks the function for calls that do not pass. It is a function of its own with the same
- * parameters, so that a call that passes saves no registers and jumps on to MPI. */
+ * parameters, so that a call that passes saves no registers and jumps on to MPI. In a program with
+ * several threads all calls of exchanges come there, and may pass within the lock. */
 #define WATCHED static __attribute__((noinline)) int
-
-/* Whether a call passes: it is MPI's without a further look. */
-static inline bool passes(MPI_Comm comm)
-{
-    if (comm == __atomic_load_n(&cpl_context.comms.alone, __ATOMIC_RELAXED) || !cpl_context.active)
-        return true;
-    if (cpl_context.service.on || cpl_context.service.shared) /* what waits must poll */
-        return false;
-    const struct cpl_recent *recent = cpl_context_recent(comm);
-    return comm == recent->comm && recent->alone;
-}
-
-/* What a communicator that rests looked up; NULL: it does not rest. All there is to do about its
- * messages is to count them. */
-static inline const struct cpl_recent *resting(MPI_Comm comm)
-{
-    const struct cpl_recent *recent = cpl_context_recent(comm);
-    bool rests = comm == recent->comm && recent->balance && !cpl_context.service.on &&
-                 !cpl_context.service.shared;
-    return rests ? recent : NULL;
-}
 
 /* Counts a message, `sign` as in base/balance.h; there is nothing to count of one to or from
  * MPI_PROC_NULL. Returns false if it has a wildcard, or MPI refuses it. */
@@ -83,16 +64,5 @@ static inline bool has_status(const MPI_Status *status)
 {
     return status || status == MPI_STATUS_IGNORE;
 }
-
-/* While the shim learns about a communicator. cpl_wrap_note_send: a message is sent.
- * cpl_wrap_note_receive: a receive is over. cpl_wrap_posted: MPI's nonblocking receive has returned
- * `result`; returns that, and may put a request of the shim in the place of MPI's. */
-void cpl_wrap_note_send(MPI_Comm comm, MPI_Count count, MPI_Datatype type, int dest, int tag);
-void cpl_wrap_note_receive(MPI_Comm comm, int source, int tag);
-int cpl_wrap_posted(MPI_Comm comm, int source, int tag, int result, MPI_Request *request);
-
-/* After a blocking receive by MPI, when the source and tag are known even for wildcards. */
-void cpl_wrap_note_received(MPI_Comm comm, int source, int tag, int result,
-                            const MPI_Status *status);
 
 #endif
