@@ -181,16 +181,8 @@ bool cpl_collective_is_refused(MPI_Comm comm, const struct cpl_arguments *a)
 int cpl_collective_waitsome(int n, MPI_Request requests[], int *n_done, int indices[],
                             MPI_Status statuses[])
 {
-    if (!cpl_progress_needed()) {
-        CPL_OUTSIDE;
-        return PMPI_Waitsome(n, requests, n_done, indices, statuses);
-    }
-    for (;;) {
-        int result = PMPI_Testsome(n, requests, n_done, indices, statuses);
-        if (result != MPI_SUCCESS || *n_done != 0)
-            return result;
-        cpl_progress_poll();
-    }
+    CPL_OUTSIDE;
+    return PMPI_Waitsome(n, requests, n_done, indices, statuses);
 }
 
 int cpl_collective_waitall(int n, MPI_Request requests[], MPI_Status statuses[])
