@@ -1,5 +1,5 @@
-/* Vectors that tell orders of reducing apart (embed_probe.h). */
-#include "shim/carry/embed_probe.h"
+/* Vectors that tell orders of reducing apart (embed_kind.h). */
+#include "shim/carry/embed_kind.h"
 
 #include "planner/base/hash.h"
 
