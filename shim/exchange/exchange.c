@@ -51,10 +51,8 @@ void cpl_exchange_release(struct cpl_exchange *x)
     x->plans.forwarded = forwarded(x);
     end_candidates(&x->plans);
     free(x->ends.out_straight);
-    free(x->ends.in_straight);
     free(x->ends.payload);
     free(x->ends.in_part);
-    free(x->ends.self_from);
     cpl_neighbor_data_free(&x->data);
     cpl_adjacency_free(&x->learned.own);
     free(x->learned.sent);

@@ -406,12 +406,10 @@ void cpl_neighbor_note_pace(struct cpl_comm_state *state)
 
 void cpl_neighbor_note_collective(struct cpl_comm_state *state)
 {
-    struct cpl_serve *s = state->serve;
-    if (state->blank || !cpl_neighbor_may_be_served(state))
-        return;
-    if (state->line->embed.tried)
-        s->pace.n = cpl_context.exchanges.n_started; /* it says nothing of the others */
-    state->line->embed.tried = false;
+    if (!state->blank && state->line->embed.tried) {
+        state->serve->pace.n = cpl_context.exchanges.n_started; /* it says nothing of the others */
+        state->line->embed.tried = false;
+    }
     cpl_neighbor_note_pace(state);
 }
 

@@ -38,24 +38,16 @@ static bool keep_made(MPI_Comm comm, int result, MPI_Comm *made)
     return all;
 }
 
-/* Makes one of all ranks in the order of key, or of the group's. */
-static bool make(MPI_Comm comm, int key, MPI_Group group, MPI_Comm *made)
+bool cpl_agree_split(MPI_Comm comm, int key, MPI_Comm *made)
 {
     MPI_Errhandler handler;
     /* Communicators may run out: that is ours to know, not the program's error handler's. */
     PMPI_Comm_get_errhandler(comm, &handler);
     PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    int result = group == MPI_GROUP_NULL ? cpl_collective_Comm_split(comm, 0, key, made)
-                                         : cpl_collective_Comm_create(comm, group, made);
-    bool all = keep_made(comm, result, made);
+    bool all = keep_made(comm, cpl_collective_Comm_split(comm, 0, key, made), made);
     PMPI_Comm_set_errhandler(comm, handler);
     PMPI_Errhandler_free(&handler);
     return all;
-}
-
-bool cpl_agree_split(MPI_Comm comm, int key, MPI_Comm *made)
-{
-    return make(comm, key, MPI_GROUP_NULL, made);
 }
 
 /* Which ranks share a node: what the user has set, or was found out over all ranks; -1: nothing. */
@@ -129,13 +121,8 @@ int cpl_agree_root(MPI_Comm comm, int rank)
 
 bool cpl_agree_world(MPI_Comm over)
 {
-    MPI_Group world;
-    if (cpl_context.comms.away != MPI_COMM_NULL)
-        return true;
-    PMPI_Comm_group(MPI_COMM_WORLD, &world);
-    bool made = make(over, 0, world, &cpl_context.comms.away);
-    PMPI_Group_free(&world);
-    return made;
+    MPI_Comm *away = &cpl_context.comms.away;
+    return *away != MPI_COMM_NULL || cpl_agree_split(over, cpl_context.rank, away);
 }
 
 bool cpl_agree_service(MPI_Comm over)

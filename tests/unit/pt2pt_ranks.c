@@ -210,7 +210,7 @@ void cpl_embed_decide(struct cpl_comm_state *state)
     fibers_meet(&(struct fibers_call){.name = "decide about reductions"}, NULL, NULL);
 }
 
-void cpl_embed_map(struct cpl_comm_state *state, int n, const struct cpl_handed_message *messages)
+void cpl_embed_map(struct cpl_comm_state *state, int n, const struct cpl_pattern_entry *messages)
 {
     (void)state, (void)n, (void)messages;
     fibers_meet(&(struct fibers_call){.name = "map"}, NULL, NULL);
