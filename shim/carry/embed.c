@@ -308,7 +308,6 @@ static void enqueue(struct cpl_reduction *r, bool blocking)
 #define DOUBLINGS 3 /* in one step; one more comes before them, and one after */
 
 _Static_assert(CPL_EMBED_VECTOR <= CPL_ASSEMBLY_VECTOR, "a slot has room for a vector");
-_Static_assert(1 << DOUBLINGS <= CPL_ASSEMBLY_SCRATCH, "all that is seen in a step has room");
 
 bool cpl_embed_in_memory(const struct cpl_comm_state *state)
 {
@@ -319,7 +318,7 @@ bool cpl_embed_in_memory(const struct cpl_comm_state *state)
  * as these ranks would: to each its own vector comes last. */
 static void double_ranks(const struct cpl_reduction *r, int step, int bit, int n)
 {
-    unsigned char(*seen)[CPL_EMBED_VECTOR] = (void *)cpl_assembly_scratch();
+    static _Alignas(16) unsigned char seen[1 << DOUBLINGS][CPL_EMBED_VECTOR]; /* stacks are small */
     int corner = cpl_hypercube_corner(&r->cube, r->state->rank);
     cpl_assembly_show(step, r->vector, r->bytes);
     for (int k = 0; k < 1 << n; k++) {

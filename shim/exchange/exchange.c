@@ -37,19 +37,15 @@ static int64_t forwarded(const struct cpl_exchange *x)
     return bytes;
 }
 
-static void end_candidates(struct cpl_exchange_plans *plans)
+void cpl_exchange_release(struct cpl_exchange *x)
 {
+    struct cpl_exchange_plans *plans = &x->plans;
+    plans->forwarded = forwarded(x);
     for (int k = 0; k < plans->n_candidates; k++)
         if (plans->candidate[k].way->end)
             plans->candidate[k].way->end(&plans->candidate[k]);
     plans->n_candidates = 0;
     plans->carries = NULL;
-}
-
-void cpl_exchange_release(struct cpl_exchange *x)
-{
-    x->plans.forwarded = forwarded(x);
-    end_candidates(&x->plans);
     free(x->ends.out_straight);
     free(x->ends.payload);
     free(x->ends.in_part);

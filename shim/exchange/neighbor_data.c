@@ -116,15 +116,6 @@ bool cpl_neighbor_resolve(const struct cpl_neighbor_call *call,
                                      data->in_span);
 }
 
-static void make_room(struct cpl_neighbor_data *data, int64_t total)
-{
-    if (total <= data->n_room)
-        return;
-    free(data->room);
-    data->room = cpl_memory_need((size_t)total, "what is received in place");
-    data->n_room = total;
-}
-
 /* The in-messages, of n_in parts, and the n extras that are received, the first ones, come to where
  * the data is that is sent: they are received into a room, as bytes. Waits for memory. */
 static void receive_all_aside(struct cpl_neighbor_data *data, int n_in, int n)
@@ -139,7 +130,11 @@ static void receive_all_aside(struct cpl_neighbor_data *data, int n_in, int n)
         span->count = bytes;
         total += bytes;
     }
-    make_room(data, total);
+    if (total > data->n_room) {
+        free(data->room);
+        data->room = cpl_memory_need((size_t)total, "what is received in place");
+        data->n_room = total;
+    }
     char *at = (char *)data->room;
     for (int k = 0; k < n_in + n; k++) {
         struct cpl_span *span = k < n_in ? &data->in_span[k] : &data->extra[k - n_in].span;

@@ -50,33 +50,18 @@ bool cpl_agree_split(MPI_Comm comm, int key, MPI_Comm *made)
     return all;
 }
 
-/* Which ranks share a node: what the user has set, or was found out over all ranks; -1: nothing. */
-static int64_t known_node(MPI_Comm comm)
-{
-    int64_t n = cpl_context.settings.ranks_per_node;
-    if (n > 0)
-        return cpl_context.rank / n;
-    return cpl_collective_of_this_world(comm) ? cpl_context.machine.node - 1 : -1;
-}
-
-/* The same for later, when all ranks have found it. */
-static void remember_node(MPI_Comm comm, int number)
-{
-    int size;
-    PMPI_Comm_size(comm, &size);
-    if (size == cpl_context.size && cpl_collective_of_this_world(comm))
-        cpl_context.machine.node = (int64_t)number + 1;
-}
-
-/* The number of this rank's node: MPI's word, and what was found out here
- * (planner/machine/memory_domain.h). False on all ranks when MPI fails on one. Collective. */
+/* The number of this rank's node: what the user has set, or was found out over all ranks before;
+ * else MPI's word, and what is found out here (planner/machine/memory_domain.h). False on all ranks
+ * when MPI fails on one. Collective. */
 static bool find_node(MPI_Comm comm, int *number)
 {
+    const int64_t set = cpl_context.settings.ranks_per_node;
+    const bool of_world = cpl_collective_of_this_world(comm);
+    int64_t *known = &cpl_context.machine.node;
     MPI_Comm node;
-    int n = 0, most = 0, first;
-    int64_t known = known_node(comm);
-    *number = (int)known;
-    if (known >= 0)
+    int n = 0, most = 0, first, size;
+    *number = (int)(set > 0 ? cpl_context.rank / set : *known - 1);
+    if (set > 0 || (of_world && *known > 0))
         return true;
     PMPI_Comm_rank(comm, &first);
     int result =
@@ -90,7 +75,9 @@ static bool find_node(MPI_Comm comm, int *number)
     if (!cpl_agree_all(comm, result == MPI_SUCCESS))
         return false;
     *number = (int)(cpl_memory_node(first, most > 1) & INT_MAX);
-    remember_node(comm, *number);
+    PMPI_Comm_size(comm, &size);
+    if (of_world && size == cpl_context.size)
+        *known = (int64_t)*number + 1;
     return true;
 }
 

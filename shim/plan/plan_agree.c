@@ -65,19 +65,14 @@ static int32_t *cut(struct cpl_decision *decision, const struct cpl_plan *plan,
 
 extern char **environ;
 
-/* Ranks of this node, as far as hydra or Slurm ("4(x2)") tells; 0: neither does. */
-static long n_local_ranks(void)
+/* Ranks for each of this node's processors, as far as hydra or Slurm ("4(x2)") tells; 1 at least.
+ */
+static double ranks_a_core(void)
 {
     const char *text = cpl_variable(environ, "MPI_LOCALNRANKS");
     if (!text)
         text = cpl_variable(environ, "SLURM_STEP_TASKS_PER_NODE");
-    return text ? strtol(text, NULL, 10) : 0;
-}
-
-/* Those for each of its processors, 1 at least. */
-static double ranks_a_core(void)
-{
-    double n = (double)n_local_ranks() / (double)cpl_shared_processors();
+    double n = text ? (double)strtol(text, NULL, 10) / (double)cpl_shared_processors() : 1;
     return n > 1 ? n : 1;
 }
 

@@ -69,17 +69,16 @@ bool cpl_plan_is_together(const struct cpl_agree_input *input, enum cpl_search s
  * in its order. */
 static int32_t block_size(struct cpl_together *p, const struct cpl_seat *seat)
 {
-    int64_t highest = -1, size = p->n_ranks;
+    int64_t highest = -1;
     cpl_collective_Exscan(&seat->node, &highest, 1, MPI_INT64_T, MPI_MAX, p->comm);
     if (p->rank == 0)
         highest = -1; /* MPI does not say */
     bool begins = seat->node > highest;
-    /* where the second block may begin */
-    int64_t second = begins && p->rank > 0 ? p->rank : p->n_ranks;
-    cpl_collective_Allreduce(&second, &size, 1, MPI_INT64_T, MPI_MIN, p->comm);
+    int64_t size = begins && p->rank > 0 ? p->rank : p->n_ranks; /* where the second may begin */
+    cpl_collective_Allreduce(MPI_IN_PLACE, &size, 1, MPI_INT64_T, MPI_MIN, p->comm);
     bool fits = seat->node >= highest && begins == (p->rank % size == 0);
-    int64_t mine[] = {fits, seat->world_rank == p->rank}, all[] = {0, 0};
-    cpl_collective_Allreduce(mine, all, 2, MPI_INT64_T, MPI_MIN, p->comm);
+    int64_t all[] = {fits, seat->world_rank == p->rank};
+    cpl_collective_Allreduce(MPI_IN_PLACE, all, 2, MPI_INT64_T, MPI_MIN, p->comm);
     p->in_world = all[1] && !cpl_context.met_others && p->n_ranks == cpl_context.size;
     return all[0] ? (int32_t)size : 0;
 }

@@ -289,11 +289,6 @@ static void join_ends(uint64_t *into, const uint64_t *record)
     into[N_ENDS] += record[N_ENDS];
 }
 
-static bool are_alike(const struct cpl_message_end *a, const struct cpl_message_end *b)
-{
-    return a->peer == b->peer && a->tag == b->tag && a->sent == b->sent;
-}
-
 /* Windows ascend as the messages do. */
 static int by_message(const void *a, const void *b)
 {
@@ -319,7 +314,9 @@ static void list_ends(struct recognising *r)
         const struct cpl_message_end *end = &r->windows.end[k];
         int32_t from = end->sent ? r->rank : end->peer, to = end->sent ? end->peer : r->rank;
         uint64_t *at = r->records + k * END_RECORD;
-        number = k + 1 < n && are_alike(end, end + 1) ? number + 1 : 0;
+        bool again = k + 1 < n && end->peer == end[1].peer && end->tag == end[1].tag &&
+                     end->sent == end[1].sent;
+        number = again ? number + 1 : 0;
         at[0] =
             cpl_hash_word(cpl_window_hash(from, to), (uint64_t)(uint32_t)end->tag << 32 | number);
         at[LOW] = at[HIGH] = r->name[end->window];

@@ -25,7 +25,6 @@ struct cpl_assembly {
     unsigned char *memory;
     int64_t bytes;
     uint32_t n_rounds;
-    _Alignas(16) unsigned char scratch[CPL_ASSEMBLY_SCRATCH * CPL_ASSEMBLY_VECTOR];
     uint32_t n_barriers[]; /* with each rank of the node, that this one has entered */
 };
 
@@ -254,11 +253,6 @@ bool cpl_assembly_is_whole(void)
 void cpl_assembly_begin_round(void)
 {
     cpl_context.comms.assembly->n_rounds++;
-}
-
-unsigned char *cpl_assembly_scratch(void)
-{
-    return cpl_context.comms.assembly->scratch;
 }
 
 void cpl_assembly_show(int step, const void *vector, size_t bytes)

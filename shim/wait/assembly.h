@@ -56,10 +56,6 @@ void cpl_assembly_begin_round(void);
 /* Shows this rank's vector of a step to the others. */
 void cpl_assembly_show(int step, const void *vector, size_t bytes);
 
-/* Room for CPL_ASSEMBLY_SCRATCH vectors, aligned to 16 bytes. */
-#define CPL_ASSEMBLY_SCRATCH 8
-unsigned char *cpl_assembly_scratch(void);
-
 /* Polls until a rank of comm, which has the ranks of MPI_COMM_WORLD in any order, shows its vector
  * of a step of this round; aligned to 16 bytes. */
 const unsigned char *cpl_assembly_see(MPI_Comm comm, int rank, int step);

@@ -8,23 +8,18 @@
 #include "shim/state/describe.h"
 #include "shim/wait/away.h"
 
-static bool is_intercommunicator(MPI_Comm comm)
-{
-    int inter = 0;
-    PMPI_Comm_test_inter(comm, &inter);
-    return inter;
-}
-
 bool cpl_collective_of_this_world(MPI_Comm comm)
 {
     MPI_Group group;
+    int inter = 0;
     if (!cpl_context.met_others)
         return true;
     if (PMPI_Comm_group(comm, &group) != MPI_SUCCESS)
         return false;
     bool within = cpl_away_is_of_this_world(group);
     PMPI_Group_free(&group);
-    if (within && is_intercommunicator(comm)) {
+    PMPI_Comm_test_inter(comm, &inter);
+    if (within && inter) {
         PMPI_Comm_remote_group(comm, &group);
         within = cpl_away_is_of_this_world(group);
         PMPI_Group_free(&group);
