@@ -145,8 +145,9 @@ double cpl_plan_root_ms(int64_t n_messages, enum cpl_search search, double ranks
     return 0;
 }
 
-void cpl_plan_decide(struct cpl_plan_summary *summary, bool needed)
+void cpl_plan_decide(struct cpl_plan_summary *summary, bool fits, bool needed)
 {
+    (void)fits;
     summary->decided = needed;
 }
 
@@ -424,18 +425,18 @@ static void prepare(const struct bench *bench)
 static int run(const struct bench *bench, struct bench_error *error)
 {
     int *dst = bench_need(27 + (size_t)given.n_messages, sizeof *dst);
-    int64_t *bytes = bench_need(27 + (size_t)given.n_messages, sizeof *bytes);
+    struct cpl_pattern_entry *messages =
+        bench_need(27 + (size_t)given.n_messages, sizeof *messages);
     int n = choose(bench->rank, bench->n_ranks, dst);
     struct cpl_agree_output output;
     if (given.file)
         return bench->rank == 0 ? write_pattern(bench->n_ranks, error) : 0;
     for (int k = 0; k < n; k++)
-        bytes[k] = given.bytes;
+        messages[k] = (struct cpl_pattern_entry){bench->rank, dst[k], given.bytes, -1};
     struct cpl_plan_turn turn = {.search = CPL_SEARCH_SHORT};
     struct cpl_agree_input input = {.able = true,
                                     .n_messages = n,
-                                    .dst = dst,
-                                    .bytes = bytes,
+                                    .messages = messages,
                                     .needed = true,
                                     .most_plans = 1,
                                     .turn = &turn};
@@ -476,7 +477,7 @@ static int run(const struct bench *bench, struct bench_error *error)
     free(slices[bench->rank].payload);
     free(slices[bench->rank].segment);
     free(dst);
-    free(bytes);
+    free(messages);
     return 0;
 }
 

@@ -8,7 +8,6 @@
 #include "shim/calls/reorder.h"
 #include "shim/calls/start.h"
 #include "shim/carry/embed.h"
-#include "shim/carry/embed_memory.h"
 #include "shim/carry/line.h"
 #include "shim/exchange/allgather.h"
 #include "shim/exchange/neighbor.h"

@@ -5,13 +5,12 @@
 #include "planner/grid/hypercube.h"
 #include "shim/base/aside.h"
 #include "shim/base/log.h"
-#include "shim/carry/embed_memory.h"
-#include "shim/carry/embed_probe.h"
 #include "shim/carry/line.h"
 #include "shim/carry/requests.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/hooks.h"
 #include "shim/state/memory.h"
+#include "shim/wait/assembly.h"
 #include "shim/wait/collective.h"
 #include "shim/wait/progress.h"
 
@@ -19,7 +18,8 @@
 #include <string.h>
 #include <utlist.h>
 
-#define NO_STEP (-1)
+/* Steps: before and after the exchanges of corners, for ranks that fold; then one for each bit. */
+enum { NO_STEP = -1, FOLD, UNFOLD, FIRST_STEP };
 
 /* A reduction from its start to its end on this rank. */
 struct cpl_reduction {
@@ -35,25 +35,16 @@ struct cpl_reduction {
     struct cpl_request *request; /* request of a nonblocking reduction; NULL: it blocks */
 };
 
-/* The number of slots: one for each step, then two for ranks that fold. */
-static int n_slots(int size)
-{
-    return cpl_hypercube_of(size).n_steps + 2;
-}
-
 bool cpl_embed_init(struct cpl_comm_state *state)
 {
     struct cpl_embed *embed = &state->line->embed;
-    embed->n_slots = n_slots(state->size);
+    embed->n_slots = FIRST_STEP + cpl_hypercube_of(state->size).n_steps;
     embed->slot = calloc(2 * (size_t)embed->n_slots, sizeof *embed->slot);
     return embed->slot;
 }
 
 void cpl_embed_free(struct cpl_embed *embed)
 {
-    struct cpl_reduction *r, *next;
-    LL_FOREACH_SAFE(embed->spare, r, next)
-    free(r);
     free(embed->points);
     free(embed->slot);
     free(embed->piggyback);
@@ -62,12 +53,14 @@ void cpl_embed_free(struct cpl_embed *embed)
 
 /* --- segments that are piggybacked */
 
-static void send_alone(struct cpl_line *line, const unsigned char *segment)
+/* Returns the segment's bytes. */
+static size_t send_alone(struct cpl_line *line, const unsigned char *segment)
 {
     struct cpl_segment head;
     memcpy(&head, segment, sizeof head);
     cpl_combined_send(&line->combined, segment, cpl_segment_bytes(&head));
     line->embed.n_late++;
+    return cpl_segment_bytes(&head);
 }
 
 /* Room for a segment. */
@@ -83,7 +76,7 @@ static unsigned char *load(struct cpl_embed *embed, size_t bytes)
     return embed->piggyback + embed->used - bytes;
 }
 
-void cpl_embed_take(struct cpl_line *line, const unsigned char *segment)
+size_t cpl_embed_take(struct cpl_line *line, const unsigned char *segment)
 {
     struct cpl_segment head;
     memcpy(&head, segment, sizeof head);
@@ -94,6 +87,7 @@ void cpl_embed_take(struct cpl_line *line, const unsigned char *segment)
         memcpy(load(&line->embed, bytes), segment, bytes);
     if (head.source != line->combined.rank && head.dest != line->combined.rank)
         line->embed.forwarded += head.payload_bytes;
+    return bytes;
 }
 
 void cpl_embed_release(struct cpl_comm_state *state, bool all)
@@ -102,12 +96,8 @@ void cpl_embed_release(struct cpl_comm_state *state, bool all)
     struct cpl_embed *embed = &line->embed;
     if (embed->used == 0 || (!all && PMPI_Wtime() - embed->since < line->combined.hold_seconds))
         return;
-    for (size_t at = 0; at < embed->used;) {
-        struct cpl_segment head;
-        memcpy(&head, embed->piggyback + at, sizeof head);
-        send_alone(line, embed->piggyback + at);
-        at += cpl_segment_bytes(&head);
-    }
+    for (size_t at = 0; at < embed->used;)
+        at += send_alone(line, embed->piggyback + at);
     embed->used = 0;
 }
 
@@ -121,37 +111,21 @@ static size_t padded(size_t bytes)
     return (bytes + 7) / 8 * 8;
 }
 
-/* A message on the wire: the number of the vector's bytes, the vector, padded, then the segments.
- */
-void cpl_embed_arrived(struct cpl_comm_state *state, uint32_t number, int32_t step,
-                       const unsigned char *bytes, size_t n)
+/* A message on the wire: the number of the vector's bytes, the vector, padded, the segments. */
+void cpl_embed_arrived(void *state, uint32_t number, int32_t step, const unsigned char *bytes,
+                       size_t n)
 {
-    struct cpl_line *line = state->line;
+    struct cpl_line *line = ((struct cpl_comm_state *)state)->line;
     struct cpl_embed_slot *slot = slot_of(&line->embed, number, step);
     uint64_t vector = 0;
     memcpy(&vector, bytes, sizeof vector);
     memcpy(slot->vector, bytes + sizeof vector, vector);
     slot->came = true;
-    for (size_t at = sizeof vector + padded(vector); at < n;) {
-        struct cpl_segment head;
-        memcpy(&head, bytes + at, sizeof head);
-        cpl_embed_take(line, bytes + at);
-        at += cpl_segment_bytes(&head);
-    }
+    for (size_t at = sizeof vector + padded(vector); at < n;)
+        at += cpl_embed_take(line, bytes + at);
 }
 
 /* --- one reduction */
-
-/* The steps before and after the exchanges of corners. Their slots come behind the others'. */
-static int32_t fold_step(const struct cpl_reduction *r)
-{
-    return r->cube.n_steps;
-}
-
-static int32_t unfold_step(const struct cpl_reduction *r)
-{
-    return r->cube.n_steps + 1;
-}
 
 /* Sends the vector to a rank, and the segments whose corner has `value` in the bits of `mask`.
  * Segments that do not fit go on alone. */
@@ -189,51 +163,50 @@ static void send(struct cpl_reduction *r, int to, int32_t step, int mask, int va
     cpl_combined_send_reduction(&line->combined, buffer, to, embed->number, step);
 }
 
-/* Combines another rank's vector with this one's. Theirs comes first, as in MPICH, whatever the
+/* *second becomes the two together. Another rank's vector comes first, as in MPICH, whatever the
  * points: of two NaNs a sum keeps one by the place. */
-static void combine(struct cpl_reduction *r, const unsigned char *theirs)
+static void combine(const struct cpl_reduction *r, const void *first, void *second)
 {
     const struct cpl_embed_kind *kind = r->kind;
     if (r->bytes == 0)
         return;
     CPL_AS_PROGRAM(kind->verdict != CPL_EMBED_COMPARING);
-    PMPI_Reduce_local_c(theirs, r->vector, kind->count, kind->type, kind->op);
+    PMPI_Reduce_local_c(first, second, kind->count, kind->type, kind->op);
 }
 
 /* Enters one of the steps in which all corners exchange, or ends them. */
 static void enter(struct cpl_reduction *r, int32_t k)
 {
-    int rank = r->state->rank, all = (1 << r->cube.n_steps) - 1, bit = 1 << k;
+    int rank = r->state->rank, all = (1 << r->cube.n_steps) - 1, bit = 1 << (k - FIRST_STEP);
     int corner = cpl_hypercube_corner(&r->cube, rank);
-    r->awaits = k < r->cube.n_steps ? k : NO_STEP;
+    r->awaits = k < FIRST_STEP + r->cube.n_steps ? k : NO_STEP;
     if (r->awaits != NO_STEP)
         send(r, cpl_hypercube_rank(&r->cube, corner ^ bit), k, bit, (corner ^ bit) & bit);
     else if (cpl_hypercube_folds(&r->cube, rank))
-        send(r, cpl_hypercube_companion(&r->cube, rank), unfold_step(r), all, corner);
+        send(r, cpl_hypercube_companion(&r->cube, rank), UNFOLD, all, corner);
 }
 
 static void begin(struct cpl_reduction *r)
 {
     int rank = r->state->rank;
     r->runs = true;
-    r->awaits = cpl_hypercube_is_guest(&r->cube, rank) ? unfold_step(r) : fold_step(r);
+    r->awaits = cpl_hypercube_is_guest(&r->cube, rank) ? UNFOLD : FOLD;
     if (!cpl_hypercube_folds(&r->cube, rank))
-        enter(r, 0);
+        enter(r, FIRST_STEP);
     else if (cpl_hypercube_is_guest(&r->cube, rank))
-        send(r, cpl_hypercube_companion(&r->cube, rank), fold_step(r), 0, 0);
+        send(r, cpl_hypercube_companion(&r->cube, rank), FOLD, 0, 0);
 }
 
 /* Takes the message of the step that the reduction awaits. */
 static void step(struct cpl_reduction *r, const unsigned char *vector)
 {
-    int32_t k = r->awaits;
-    if (k == unfold_step(r)) {
+    if (r->awaits == UNFOLD) {
         if (r->bytes > 0)
             memcpy(r->vector, vector, r->bytes);
         r->awaits = NO_STEP;
     } else {
-        combine(r, vector);
-        enter(r, k == fold_step(r) ? 0 : k + 1);
+        combine(r, vector, r->vector);
+        enter(r, r->awaits == FOLD ? FIRST_STEP : r->awaits + 1);
     }
 }
 
@@ -263,7 +236,7 @@ static void end(struct cpl_reduction *r)
     if (!r->request)
         return;
     cpl_request_close_collective(r->request, MPI_SUCCESS);
-    LL_PREPEND(embed->spare, r);
+    free(r);
 }
 
 bool cpl_embed_progress(struct cpl_comm_state *state)
@@ -318,11 +291,65 @@ static void piggyback(struct cpl_comm_state *state, bool blocking)
     }
 }
 
-static void put_off(struct cpl_reduction *r)
+/* Starts a reduction behind those that are pending. */
+static void enqueue(struct cpl_reduction *r, bool blocking)
 {
     struct cpl_embed *embed = &r->state->line->embed;
+    piggyback(r->state, blocking);
     r->next = NULL;
     LL_APPEND(embed->pending, r);
+    cpl_embed_progress(r->state);
+}
+
+/* --- in memory that the ranks of a node share (wait/assembly.h), without messages, with the same
+ * bits. Where the exchange doubles the ranks three times, here a rank sees the vectors of eight and
+ * combines them itself, in the same order. */
+
+#define DOUBLINGS 3 /* in one step; one more comes before them, and one after */
+
+_Static_assert(CPL_EMBED_VECTOR <= CPL_ASSEMBLY_VECTOR, "a slot has room for a vector");
+
+bool cpl_embed_in_memory(const struct cpl_comm_state *state)
+{
+    return cpl_assembly_is_whole() && !state->inter && state->size == cpl_context.size;
+}
+
+/* Combines the vectors of the corners that differ from this rank's in some of n bits from `bit` on,
+ * as these ranks would: to each its own vector comes last. */
+static void double_ranks(const struct cpl_reduction *r, int step, int bit, int n)
+{
+    static _Alignas(16) unsigned char seen[1 << DOUBLINGS][CPL_EMBED_VECTOR]; /* stacks are small */
+    int corner = cpl_hypercube_corner(&r->cube, r->state->rank);
+    cpl_assembly_show(step, r->vector, r->bytes);
+    for (int k = 0; k < 1 << n; k++) {
+        int rank = cpl_hypercube_rank(&r->cube, corner ^ k << bit);
+        memcpy(seen[k], cpl_assembly_see(r->state->comm, rank, step), r->bytes);
+    }
+    for (int width = 1; width < 1 << n; width *= 2)
+        for (int k = 0; k < 1 << n; k += 2 * width)
+            combine(r, seen[k + width], seen[k]);
+    memcpy(r->vector, seen[0], r->bytes);
+}
+
+static void reduce_in_memory(const struct cpl_reduction *r)
+{
+    const int rank = r->state->rank, fold = 0, unfold = cpl_assembly_steps(r->state->size) - 1;
+    const bool folds = cpl_hypercube_folds(&r->cube, rank);
+    const int companion = folds ? cpl_hypercube_companion(&r->cube, rank) : rank;
+    cpl_assembly_begin_round();
+    if (cpl_hypercube_is_guest(&r->cube, rank)) {
+        cpl_assembly_show(fold, r->vector, r->bytes);
+        memcpy(r->vector, cpl_assembly_see(r->state->comm, companion, unfold), r->bytes);
+        return;
+    }
+    if (folds)
+        combine(r, cpl_assembly_see(r->state->comm, companion, fold), r->vector);
+    for (int bit = 0; bit < r->cube.n_steps; bit += DOUBLINGS) {
+        int left = r->cube.n_steps - bit;
+        double_ranks(r, 1 + bit / DOUBLINGS, bit, left < DOUBLINGS ? left : DOUBLINGS);
+    }
+    if (folds)
+        cpl_assembly_show(unfold, r->vector, r->bytes);
 }
 
 /* --- blocking */
@@ -333,28 +360,21 @@ static void carry_out(struct cpl_comm_state *state, struct cpl_embed_kind *kind,
     struct cpl_reduction r;
     prepare(&r, state, kind, input, vector);
     if (!state->line->embed.on) {
-        cpl_embed_reduce_in_memory(state, kind, vector);
+        reduce_in_memory(&r);
         return;
     }
-    piggyback(state, true);
-    put_off(&r);
-    cpl_embed_progress(state);
+    enqueue(&r, true);
     while (!r.over)
         cpl_progress_poll();
 }
 
+/* request: NULL, it blocks. */
 static int by_mpi(const struct cpl_comm_state *state, const struct cpl_embed_kind *kind,
-                  const void *send, void *recv)
+                  const void *send, void *recv, MPI_Request *request)
 {
-    return cpl_collective_Allreduce(send, recv, (int)kind->count, kind->type, kind->op,
-                                    state->comm);
-}
-
-static int by_mpi_nonblocking(const struct cpl_comm_state *state, const struct cpl_embed_kind *kind,
-                              const void *send, void *recv, MPI_Request *request)
-{
-    return PMPI_Iallreduce(send, recv, (int)kind->count, kind->type, kind->op, state->comm,
-                           request);
+    int count = (int)kind->count;
+    return request ? PMPI_Iallreduce(send, recv, count, kind->type, kind->op, state->comm, request)
+                   : cpl_collective_Allreduce(send, recv, count, kind->type, kind->op, state->comm);
 }
 
 /* Whether the shim's results have MPI's bits on this rank, for test vectors from first to end.
@@ -372,8 +392,7 @@ static bool probe(struct cpl_comm_state *state, struct cpl_embed_kind *kind, int
         cpl_embed_probe_fill(input, kind->count, kind->type, kind->op, k, state->rank, state->size);
         memcpy(theirs, input, bytes); /* including the bytes between elements */
         carry_out(state, kind, input, ours);
-        int result = kind->blocking ? by_mpi(state, kind, input, theirs)
-                                    : by_mpi_nonblocking(state, kind, input, theirs, &request);
+        int result = by_mpi(state, kind, input, theirs, kind->blocking ? NULL : &request);
         if (result == MPI_SUCCESS && !kind->blocking)
             result = cpl_progress_wait(&request, MPI_STATUS_IGNORE);
         equal &= result == MPI_SUCCESS && memcmp(ours, theirs, bytes) == 0;
@@ -436,7 +455,7 @@ int cpl_embed_allreduce(struct cpl_comm_state *state, struct cpl_embed_kind *kin
         carry_out(state, kind, send == MPI_IN_PLACE ? recv : send, recv);
         return MPI_SUCCESS;
     }
-    int result = by_mpi(state, kind, send, recv);
+    int result = by_mpi(state, kind, send, recv, NULL);
     if (kind->verdict == CPL_EMBED_NEW)
         judge(kind, result);
     return result;
@@ -444,43 +463,23 @@ int cpl_embed_allreduce(struct cpl_comm_state *state, struct cpl_embed_kind *kin
 
 /* --- nonblocking */
 
-static struct cpl_reduction *new_reduction(struct cpl_embed *embed)
-{
-    struct cpl_reduction *r = embed->spare;
-    if (r)
-        LL_DELETE(embed->spare, r);
-    else
-        r = calloc(1, sizeof *r);
-    return r;
-}
-
-/* Carries a nonblocking reduction out at once, when there is no memory for a request: the other
- * ranks need this one. */
-static int carry_out_now(struct cpl_comm_state *state, struct cpl_embed_kind *kind,
-                         const void *input, void *recv)
-{
-    carry_out(state, kind, input, recv);
-    PMPI_Comm_call_errhandler(state->comm, MPI_ERR_NO_MEM);
-    return MPI_ERR_NO_MEM;
-}
-
 static int start(struct cpl_comm_state *state, struct cpl_embed_kind *kind, const void *send,
                  void *recv, MPI_Request *request)
 {
     const void *input = send == MPI_IN_PLACE ? recv : send;
-    struct cpl_reduction *r = new_reduction(&state->line->embed);
+    struct cpl_reduction *r = calloc(1, sizeof *r);
     struct cpl_request *made = r ? cpl_request_make(state->comm, true) : NULL;
-    if (!made) {
+    if (!made) { /* the other ranks need this one: it is carried out at once */
         free(r);
-        return carry_out_now(state, kind, input, recv);
+        carry_out(state, kind, input, recv);
+        PMPI_Comm_call_errhandler(state->comm, MPI_ERR_NO_MEM);
+        return MPI_ERR_NO_MEM;
     }
     prepare(r, state, kind, input, recv);
     cpl_request_open_collective(made);
     r->request = made;
     *request = made->handle;
-    piggyback(state, false);
-    put_off(r);
-    cpl_embed_progress(state);
+    enqueue(r, false);
     return MPI_SUCCESS;
 }
 
@@ -490,7 +489,7 @@ int cpl_embed_iallreduce(struct cpl_comm_state *state, struct cpl_embed_kind *ki
     state->line->embed.tried |= is_tried(kind);
     if (kind->verdict != CPL_EMBED_NEW)
         return start(state, kind, send, recv, request);
-    int result = by_mpi_nonblocking(state, kind, send, recv, request);
+    int result = by_mpi(state, kind, send, recv, request);
     judge(kind, result);
     return result;
 }

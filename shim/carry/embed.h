@@ -43,19 +43,14 @@ struct cpl_embed_slot {
 struct cpl_embed {
     bool on;      /* reductions are carried out here; alike on all ranks */
     bool waiting; /* a reduction is being entered that will take the batch */
-    bool
-        tried; /* the last reduction was the first of its kind or was compared, so it took longer */
+    bool tried;   /* the last reduction was the first of its kind or compared, so it took longer */
     struct cpl_embed_kinds kinds;
-    int32_t *
-        points; /* the points of the ranks, then the ranks at the points; NULL: rank i is point i */
-    struct cpl_reduction
-        *pending; /* reductions that are started and not over, in order; the first one runs */
-    struct cpl_reduction *spare;
-    int n_slots; /* slots of one reduction */
-    struct cpl_embed_slot
-        *slot; /* slots of this reduction and of the next, in which other ranks may be already */
-    uint32_t number;          /* number of the reduction: how many there were before */
-    unsigned char *piggyback; /* segments for other ranks, in the layout of a batch */
+    int32_t *points; /* of the ranks, then the ranks at the points; NULL: rank i is point i */
+    struct cpl_reduction *pending; /* started and not over, in order; the first one runs */
+    int n_slots;                   /* slots of one reduction */
+    struct cpl_embed_slot *slot;   /* of this one and the next, in which others may be already */
+    uint32_t number;               /* number of the reduction: how many there were before */
+    unsigned char *piggyback;      /* segments for other ranks, in the layout of a batch */
     size_t used, room;
     double since;         /* when the first of these segments came, in seconds */
     int64_t n_reductions; /* reductions that were carried out here */
@@ -71,8 +66,8 @@ bool cpl_embed_init(struct cpl_comm_state *state);
 void cpl_embed_free(struct cpl_embed *embed);
 
 /* Takes a segment, followed by its payload, that has come or starts here: delivers it when it is
- * for this rank, else keeps it for the next message of a reduction. */
-void cpl_embed_take(struct cpl_line *line, const unsigned char *segment);
+ * for this rank, else keeps it for the next message of a reduction. Returns the bytes of both. */
+size_t cpl_embed_take(struct cpl_line *line, const unsigned char *segment);
 
 /* Advances pending reductions as far as messages have come. Returns whether anything happened. */
 bool cpl_embed_progress(struct cpl_comm_state *state);
@@ -82,9 +77,9 @@ bool cpl_embed_progress(struct cpl_comm_state *state);
 void cpl_embed_finish(struct cpl_comm_state *state);
 
 /* Takes a reduction's message that has come, even if this rank is not in that reduction yet
- * (combined.h). */
-void cpl_embed_arrived(struct cpl_comm_state *state, uint32_t number, int32_t step,
-                       const unsigned char *bytes, size_t n);
+ * (combined.h); state: a struct cpl_comm_state. */
+void cpl_embed_arrived(void *state, uint32_t number, int32_t step, const unsigned char *bytes,
+                       size_t n);
 
 /* Sends segments on alone: those that were held too long, or all. */
 void cpl_embed_release(struct cpl_comm_state *state, bool all);
@@ -97,7 +92,7 @@ struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, const void 
                                        MPI_Op op, bool blocking);
 
 /* Carries a reduction out, with the batch in it; in memory, without any, where reductions carry no
- * messages (`on` is false; embed_memory.h). Returns MPI's result. Collective. */
+ * messages (`on` is false). Returns MPI's result. Collective. */
 int cpl_embed_allreduce(struct cpl_comm_state *state, struct cpl_embed_kind *kind, const void *send,
                         void *recv);
 
@@ -109,5 +104,9 @@ int cpl_embed_iallreduce(struct cpl_comm_state *state, struct cpl_embed_kind *ki
 /* Called in a blocking collective on the communicator: decides about the kinds that are UNDECIDED.
  * Collective. */
 void cpl_embed_decide(struct cpl_comm_state *state);
+
+/* Whether all ranks of the communicator, which are all of MPI_COMM_WORLD, share memory, in which
+ * they can reduce. The same answer on all of them. Local. */
+bool cpl_embed_in_memory(const struct cpl_comm_state *state);
 
 #endif

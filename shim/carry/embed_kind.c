@@ -1,7 +1,6 @@
 /* Kinds of small reductions (embed_kind.h). */
 #include "shim/carry/embed_kind.h"
 
-#include "shim/carry/embed_probe.h"
 #include "shim/state/context.h"
 #include "shim/state/datatype.h"
 
@@ -69,14 +68,6 @@ static bool is_commutative(MPI_Op op)
     return PMPI_Op_commutative(op, &flag) == MPI_SUCCESS && flag;
 }
 
-static bool is_named(MPI_Datatype type)
-{
-    int n_integers, n_addresses, n_types, combiner = MPI_COMBINER_DUP;
-    return PMPI_Type_get_envelope(type, &n_integers, &n_addresses, &n_types, &combiner) ==
-               MPI_SUCCESS &&
-           combiner == MPI_COMBINER_NAMED;
-}
-
 /* With `all` sums and products are not compared: their last bits may differ. Which of two zeros, or
  * of two equal ranks, a minimum names is not a matter of last bits, so it is compared with `all`,
  * too.
@@ -88,7 +79,7 @@ enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op 
     bool all = cpl_context.settings.embed == CPL_EMBED_ALL;
     int64_t extent;
     if (cpl_context.settings.embed == CPL_EMBED_OFF || !is_small(count, type, &extent) ||
-        !is_named(type))
+        !cpl_type_named(type))
         return CPL_EMBED_REFUSED;
     if (!is_predefined(op))
         return all && blocking && is_commutative(op) ? CPL_EMBED_ANY_ORDER : CPL_EMBED_REFUSED;

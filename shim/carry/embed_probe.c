@@ -1,5 +1,5 @@
-/* Vectors that tell orders of reducing apart (embed_probe.h). */
-#include "shim/carry/embed_probe.h"
+/* Vectors that tell orders of reducing apart (embed_kind.h). */
+#include "shim/carry/embed_kind.h"
 
 #include "planner/base/hash.h"
 
@@ -9,54 +9,40 @@
 
 enum scalar { FLOAT, DOUBLE, LONG_DOUBLE };
 
-/* Layout of a datatype's element: consecutive scalars, and perhaps an int behind them. */
-struct layout {
-    enum scalar scalar;
-    int n;           /* of scalars */
-    size_t index_at; /* bytes; 0: there is no int */
-    size_t extent;
-};
+static const size_t sizes[] = {sizeof(float), sizeof(double), sizeof(long double)};
 
-struct float_int {
-    float value;
-    int index;
-};
-struct double_int {
-    double value;
-    int index;
-};
-struct long_double_int {
-    long double value;
-    int index;
+/* Layout of a datatype's element: consecutive scalars, or a scalar and an int behind it. */
+struct layout {
+    MPI_Datatype type;
+    enum scalar scalar;
+    int n; /* of scalars */
+    bool indexed;
+    size_t extent;
 };
 
 static bool find_layout(MPI_Datatype type, struct layout *layout)
 {
-    const struct {
-        MPI_Datatype type;
-        struct layout layout;
-    } known[] = {
-        {MPI_FLOAT, {FLOAT, 1, 0, sizeof(float)}},
-        {MPI_DOUBLE, {DOUBLE, 1, 0, sizeof(double)}},
-        {MPI_LONG_DOUBLE, {LONG_DOUBLE, 1, 0, sizeof(long double)}},
-        {MPI_C_FLOAT_COMPLEX, {FLOAT, 2, 0, 2 * sizeof(float)}},
-        {MPI_C_DOUBLE_COMPLEX, {DOUBLE, 2, 0, 2 * sizeof(double)}},
-        {MPI_C_LONG_DOUBLE_COMPLEX, {LONG_DOUBLE, 2, 0, 2 * sizeof(long double)}},
-        {MPI_REAL, {FLOAT, 1, 0, sizeof(float)}},
-        {MPI_DOUBLE_PRECISION, {DOUBLE, 1, 0, sizeof(double)}},
-        {MPI_COMPLEX, {FLOAT, 2, 0, 2 * sizeof(float)}},
-        {MPI_DOUBLE_COMPLEX, {DOUBLE, 2, 0, 2 * sizeof(double)}},
-        {MPI_FLOAT_INT, {FLOAT, 1, offsetof(struct float_int, index), sizeof(struct float_int)}},
-        {MPI_DOUBLE_INT,
-         {DOUBLE, 1, offsetof(struct double_int, index), sizeof(struct double_int)}},
-        {MPI_LONG_DOUBLE_INT,
-         {LONG_DOUBLE, 1, offsetof(struct long_double_int, index), sizeof(struct long_double_int)}},
+    const struct layout known[] = {
+        {MPI_FLOAT, FLOAT, 1, false, 0},
+        {MPI_DOUBLE, DOUBLE, 1, false, 0},
+        {MPI_LONG_DOUBLE, LONG_DOUBLE, 1, false, 0},
+        {MPI_C_FLOAT_COMPLEX, FLOAT, 2, false, 0},
+        {MPI_C_DOUBLE_COMPLEX, DOUBLE, 2, false, 0},
+        {MPI_C_LONG_DOUBLE_COMPLEX, LONG_DOUBLE, 2, false, 0},
+        {MPI_REAL, FLOAT, 1, false, 0},
+        {MPI_DOUBLE_PRECISION, DOUBLE, 1, false, 0},
+        {MPI_COMPLEX, FLOAT, 2, false, 0},
+        {MPI_DOUBLE_COMPLEX, DOUBLE, 2, false, 0},
+        {MPI_FLOAT_INT, FLOAT, 1, true, 0},
+        {MPI_DOUBLE_INT, DOUBLE, 1, true, 0},
+        {MPI_LONG_DOUBLE_INT, LONG_DOUBLE, 1, true, 0},
     };
     for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
         MPI_Aint lower = 0, extent = 0;
         if (known[k].type != type)
             continue;
-        *layout = known[k].layout;
+        *layout = known[k];
+        layout->extent = sizes[layout->scalar] * (size_t)(layout->n + layout->indexed);
         PMPI_Type_get_extent(type, &lower, &extent); /* Fortran's types may have another size */
         return extent == (MPI_Aint)layout->extent;
     }
@@ -146,7 +132,6 @@ static void put_scalar(unsigned char *to, enum scalar scalar, double value)
 void cpl_embed_probe_fill(void *vector, int64_t count, MPI_Datatype type, MPI_Op op, int k,
                           int rank, int n_ranks)
 {
-    const size_t sizes[] = {sizeof(float), sizeof(double), sizeof(long double)};
     struct layout layout;
     if (!find_layout(type, &layout))
         return;
@@ -157,7 +142,7 @@ void cpl_embed_probe_fill(void *vector, int64_t count, MPI_Datatype type, MPI_Op
             put_scalar(to + (size_t)j * sizes[layout.scalar], layout.scalar,
                        scalar_value(op, k, i * layout.n + j, rank, n_ranks, layout.scalar));
         int index = (int)(mix((uint64_t)rank * 64 + (uint64_t)k) % 1000);
-        if (layout.index_at)
-            memcpy(to + layout.index_at, &index, sizeof index);
+        if (layout.indexed)
+            memcpy(to + sizes[layout.scalar], &index, sizeof index);
     }
 }

@@ -12,7 +12,7 @@
 /* Room for payloads of about `bytes`, with space to grow. */
 static int64_t room_for(int64_t bytes)
 {
-    return bytes < SMALLEST_ROOM / 2 ? SMALLEST_ROOM : cpl_end_padded(2 * bytes);
+    return bytes < SMALLEST_ROOM / 2 ? SMALLEST_ROOM : 2 * bytes;
 }
 
 static int64_t buffer_bytes(const struct cpl_end *end, int64_t room)

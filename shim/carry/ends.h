@@ -1,7 +1,7 @@
 /* Either end of an edge of a slice (executor.h): where its messages lie, and how long they may be.
  * What MPI carries lies in a buffer of the end's; what a lane carries (lane.h) lies in the lane.
  *
- * A message is a header of CPL_END_HEADER bytes, the payloads, and perhaps a table of lengths.
+ * A message is a header of CPL_END_HEADER bytes, perhaps a table of lengths, and the payloads.
  * `room` is the bytes of payload that fit, the same at both ends. Payloads beyond that travel in a
  * message of their own, always by MPI; where MPI carries the edge, both ends then enlarge the room
  * alike. Thread rule: one thread. */
@@ -28,12 +28,6 @@ struct cpl_end {
     bool used;                    /* a table of lengths has passed */
     bool awaits_payload; /* in-edge: the first message came, the payloads are still to come */
 };
-
-/* Payloads before a table of lengths. */
-static inline int64_t cpl_end_padded(int64_t bytes)
-{
-    return (bytes + 3) / 4 * 4;
-}
 
 static inline int64_t cpl_end_table_bytes(const struct cpl_end *end)
 {

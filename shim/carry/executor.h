@@ -4,10 +4,10 @@
  * A payload is copied once into a combined message, once from message to message at each
  * intermediate, and once out. Nothing is allocated unless payloads have outgrown the buffers.
  *
- * On the wire a combined message is: flags and exchange number (two 32-bit words), the payloads of
- * its segments one after the other, and, when the lengths differ from those of the edge's last
- * message, the table of lengths (padded to 4 bytes). Payloads that exceed the room both sides have
- * agreed on follow in a second message; both sides then enlarge the room alike.
+ * On the wire a combined message is: flags and exchange number (two 32-bit words), when the lengths
+ * differ from those of the edge's last message the table of lengths, and the payloads of its
+ * segments one after the other. Payloads that exceed the room both sides have agreed on follow in a
+ * second message; both sides then enlarge the room alike.
  *
  * Order of calls: create on all ranks; start, and wait or progress, on all ranks as often as
  * wanted; destroy. Thread rule: one at a time, and one exchange at a time. */
@@ -67,14 +67,8 @@ int cpl_executor_wait(struct cpl_executor *executor);
 /* What its messages wait for, and the order in which they leave. */
 struct cpl_relay *cpl_executor_relay(struct cpl_executor *executor);
 
-/* What an executor has done so far on this rank. */
-struct cpl_executor_work {
-    int64_t exchanges;
-    int64_t carried;   /* bytes of payload sent in combined messages */
-    int64_t forwarded; /* bytes of payload passed on for others, however many copies */
-};
-
-struct cpl_executor_work cpl_executor_work(const struct cpl_executor *executor);
+/* Bytes of payload that this rank has passed on for others so far, however many copies. */
+int64_t cpl_executor_forwarded(const struct cpl_executor *executor);
 
 void cpl_executor_destroy(struct cpl_executor *executor);
 

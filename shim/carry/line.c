@@ -46,12 +46,6 @@ static void deliver(void *context, const struct cpl_segment *segment, const unsi
         cpl_match_deliver(&state->line->match, segment, payload);
 }
 
-static void reduction(void *context, uint32_t number, int32_t step, const unsigned char *bytes,
-                      size_t n)
-{
-    cpl_embed_arrived(context, number, step, bytes, n);
-}
-
 static void drop(void *context, struct cpl_receive *receive)
 {
     (void)context;
@@ -64,7 +58,7 @@ bool cpl_line_open(struct cpl_comm_state *state)
     if (state->private_comm == MPI_COMM_NULL)
         return false;
     line->combined.deliver = deliver;
-    line->combined.reduction = reduction;
+    line->combined.reduction = cpl_embed_arrived;
     line->combined.context = state;
     line->combined.delay_seconds = (double)cpl_context.settings.delay * 1e-6;
     if (!cpl_combined_init(&line->combined, state->private_comm,

@@ -15,14 +15,12 @@ struct cpl_taken_message {
     struct cpl_taken_message *prev, *next;
     MPI_Message handle;
     struct cpl_comm_state *state;
-    int source, tag;
-    int64_t bytes;
     bool received;
     MPI_Request request; /* of the payload on its way from this rank to itself */
     struct cpl_arrival *arrival;
 };
 
-static void reap(void)
+void cpl_pt2pt_free_messages(void)
 {
     struct cpl_taken_message *m, *next;
     DL_FOREACH_SAFE(cpl_context.requests.taken_messages, m, next)
@@ -60,13 +58,10 @@ int cpl_pt2pt_take_message(struct cpl_comm_state *state, struct cpl_arrival *arr
     struct cpl_taken_message *m = calloc(1, sizeof *m);
     const struct cpl_segment *segment = &arrival->segment;
     int result = MPI_SUCCESS;
-    reap();
+    cpl_pt2pt_free_messages();
     if (!m)
         return MPI_ERR_NO_MEM;
     m->state = state;
-    m->source = segment->source;
-    m->tag = segment->tag;
-    m->bytes = segment->bytes;
     m->arrival = arrival;
     m->request = MPI_REQUEST_NULL;
     while (arrival->awaited)
@@ -103,9 +98,9 @@ struct cpl_comm_state *cpl_pt2pt_forget_message(MPI_Message message, int *source
                                                 int64_t *bytes)
 {
     struct cpl_taken_message *m = find(message);
-    *source = m->source;
-    *tag = m->tag;
-    *bytes = m->bytes;
+    *source = m->arrival->segment.source;
+    *tag = m->arrival->segment.tag;
+    *bytes = m->arrival->segment.bytes;
     m->received = true;
     return m->state;
 }
@@ -117,9 +112,4 @@ bool cpl_pt2pt_has_taken(const struct cpl_comm_state *state)
     if (m->state == state && !m->received)
         return true;
     return false;
-}
-
-void cpl_pt2pt_free_messages(void)
-{
-    reap();
 }

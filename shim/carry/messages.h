@@ -23,7 +23,7 @@ struct cpl_comm_state *cpl_pt2pt_forget_message(MPI_Message message, int *source
 /* Whether messages behind handles of a communicator are still to be received. */
 bool cpl_pt2pt_has_taken(const struct cpl_comm_state *state);
 
-/* Frees the memory of the handles' payloads; no handle may be open any more. */
+/* Frees the memory of handles that were received and whose payloads have been sent. */
 void cpl_pt2pt_free_messages(void);
 
 #endif

@@ -35,15 +35,6 @@ static void meet(struct cpl_comm_state *state)
         state->allgathers.least = CPL_ALLGATHER_NONE;
 }
 
-/* What is kept of the communicator's allgathers, from the first call on that may be carried. */
-static struct cpl_allgather *keep(struct cpl_comm_state *state)
-{
-    struct cpl_allgather **kept = &state->allgathers.kept;
-    if (!*kept)
-        *kept = cpl_memory_need(sizeof **kept, "the allgathers of a communicator");
-    return *kept;
-}
-
 /* ---- the ranks agree ---- */
 
 static bool allocate(struct cpl_allgather *a, int size)
@@ -364,7 +355,10 @@ static bool resolve(const struct cpl_neighbor_call *call, const struct cpl_comm_
 bool cpl_allgather_carry(struct cpl_neighbor_call *call, int *result)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    struct cpl_allgather *a = keep(state);
+    if (!state->allgathers.kept)
+        state->allgathers.kept =
+            cpl_memory_need(sizeof *state->allgathers.kept, "the allgathers of a communicator");
+    struct cpl_allgather *a = state->allgathers.kept;
     int64_t bytes = cpl_allgather_bytes(call, state->size);
     a->n_calls++;
     if (is_time(a, state->size, bytes))

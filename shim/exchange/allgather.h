@@ -82,18 +82,13 @@ extern const struct cpl_hooks cpl_allgather_hooks;
 static inline int64_t cpl_allgather_bytes(const struct cpl_neighbor_call *call, int n_ranks)
 {
     const struct cpl_neighbor_side *recv = &call->recv;
+    const bool each = recv->counts || recv->large_counts;
     int64_t count = 0, bytes;
-    if (!recv->counts && !recv->large_counts &&
-        __builtin_mul_overflow(recv->count, n_ranks, &count))
+    if (!each && __builtin_mul_overflow(recv->count, n_ranks, &count))
         return -1;
-    for (int r = 0; recv->counts && r < n_ranks; r++) {
-        if (recv->counts[r] < 0)
-            return -1;
-        count += recv->counts[r];
-    }
-    for (int r = 0; recv->large_counts && r < n_ranks; r++)
-        if (recv->large_counts[r] < 0 ||
-            __builtin_add_overflow(count, recv->large_counts[r], &count))
+    for (int r = 0; each && r < n_ranks; r++)
+        if (cpl_neighbor_count(recv, r) < 0 ||
+            __builtin_add_overflow(count, cpl_neighbor_count(recv, r), &count))
             return -1;
     return __builtin_mul_overflow(count, cpl_type_size(recv->type), &bytes) ? -1 : bytes;
 }

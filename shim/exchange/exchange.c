@@ -32,29 +32,23 @@ static int64_t forwarded(const struct cpl_exchange *x)
     int64_t bytes = x->plans.forwarded;
     for (int32_t k = 1; k <= x->plans.n_candidates; k++) {
         const struct cpl_executor *executor = cpl_exchange_executor(x, k);
-        bytes += executor ? cpl_executor_work(executor).forwarded : 0;
+        bytes += executor ? cpl_executor_forwarded(executor) : 0;
     }
     return bytes;
 }
 
-static void end_candidates(struct cpl_exchange_plans *plans)
+void cpl_exchange_release(struct cpl_exchange *x)
 {
+    struct cpl_exchange_plans *plans = &x->plans;
+    plans->forwarded = forwarded(x);
     for (int k = 0; k < plans->n_candidates; k++)
         if (plans->candidate[k].way->end)
             plans->candidate[k].way->end(&plans->candidate[k]);
     plans->n_candidates = 0;
     plans->carries = NULL;
-}
-
-void cpl_exchange_release(struct cpl_exchange *x)
-{
-    x->plans.forwarded = forwarded(x);
-    end_candidates(&x->plans);
     free(x->ends.out_straight);
-    free(x->ends.in_straight);
     free(x->ends.payload);
     free(x->ends.in_part);
-    free(x->ends.self_from);
     cpl_neighbor_data_free(&x->data);
     cpl_adjacency_free(&x->learned.own);
     free(x->learned.sent);

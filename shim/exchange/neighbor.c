@@ -35,7 +35,7 @@ static void log_choice(const struct cpl_comm_state *state, const struct cpl_exch
             cpl_trial_us(trial, 0));
 }
 
-/* What a call by a plan has gained, or cost while it was tried: beside MPI's, once these are known.
+/* What a call by a plan has gained, or cost while it was tried, beside MPI's, once they are known.
  */
 static void settle_account(const struct cpl_trial *trial, double us)
 {
@@ -51,8 +51,8 @@ static void settle_account(const struct cpl_trial *trial, double us)
         account->spent[CPL_COST_TRIALS] -= gain;
 }
 
-/* Notes what a call took on this rank. At the end of a round the ranks put their times together.
- * Collective. */
+/* Notes in the trial what a call took on this rank. At the end of a round the ranks put their times
+ * together. Collective. */
 static void note_call(const struct cpl_comm_state *state, struct cpl_exchange *x, double seconds)
 {
     struct cpl_trial *trial = &x->plans.trial;
@@ -159,14 +159,15 @@ static int run(const struct cpl_neighbor_call *call, struct cpl_comm_state *stat
     x->data.n_requests = 0;
     c.way->start(&c);
     c.way->wait(&c);
-    cpl_carrying_note(&c, cpl_neighbor_unpack_aside(c.data));
+    cpl_carrying_unpack_aside(&c);
     if (c.result != MPI_SUCCESS)
         PMPI_Comm_call_errhandler(call->comm, c.result);
     return c.result;
 }
 
-/* Notes how long a blocking call took. */
-static void note_time(struct cpl_exchange *x, double seconds, bool planned)
+/* Notes how long a blocking call took, with what follows for the exchange's trial. Collective. */
+static void note(const struct cpl_comm_state *state, struct cpl_exchange *x, double seconds,
+                 bool planned)
 {
     struct cpl_exchange_plans *plans = &x->plans;
     cpl_samples_add(planned ? &x->planned : &x->direct, seconds);
@@ -174,20 +175,8 @@ static void note_time(struct cpl_exchange *x, double seconds, bool planned)
         plans->timeline = calloc(1, sizeof *plans->timeline); /* else there is no picture */
     if (plans->timeline)
         cpl_timeline_add(plans->timeline, x->calls - 1, seconds, planned, plans->trial.running);
-}
-
-/* Carries a blocking call whose data is resolved, with what follows for the exchange's figures and
- * its trial; start: when the call began, in seconds. Returns MPI's result, after the error handler
- * when it is an error. Collective. */
-static int carry_now(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                     struct cpl_exchange *x, double start)
-{
-    int result = run(call, state, x);
-    double seconds = PMPI_Wtime() - start;
-    x->calls_planned++;
-    note_time(x, seconds, true);
-    note_call(state, x, seconds);
-    return result;
+    if (x->phase == CPL_PHASE_PLANNED)
+        note_call(state, x, seconds);
 }
 
 bool cpl_neighbor_carry_entered(struct cpl_neighbor_call *call, struct cpl_comm_state *state,
@@ -200,7 +189,9 @@ bool cpl_neighbor_carry_entered(struct cpl_neighbor_call *call, struct cpl_comm_
     double start = PMPI_Wtime();
     if (carried &&
         (resolve ? resolve(call, state, x) : cpl_neighbor_resolve_all(call, state, x, &x->data))) {
-        *result = carry_now(call, state, x, start);
+        *result = run(call, state, x);
+        x->calls_planned++;
+        note(state, x, PMPI_Wtime() - start, true);
         return true;
     }
     call->state = state;
@@ -331,9 +322,6 @@ void cpl_neighbor_passed(struct cpl_neighbor_call *call)
 {
     if (!call->watched)
         return;
-    double seconds = PMPI_Wtime() - call->start;
-    note_time(call->watched, seconds, false);
-    if (call->watched->phase == CPL_PHASE_PLANNED)
-        note_call(call->state, call->watched, seconds);
+    note(call->state, call->watched, PMPI_Wtime() - call->start, false);
     grant(call->watched);
 }

@@ -1,8 +1,7 @@
 /* Exchanges: the neighborhood collectives of one kind on one communicator (MPI 4.0, chapter 8.6),
  * or alltoalls, or allgathers of about one size, from the first call to the end of the
  * communicator. One learns, is planned, and is then carried by its plan or left to MPI for good. A
- * persistent request is an exchange of its own. All forms of calls are reduced to one description.
- */
+ * persistent request is an exchange of its own. All forms of calls have one description. */
 #ifndef CARPOOL_NEIGHBOR_H
 #define CARPOOL_NEIGHBOR_H
 
@@ -101,12 +100,12 @@ struct cpl_exchange_plans {
 struct cpl_exchange_ends {
     bool *out_straight; /* per out-message: whether it is always sent straight and not part of the
                            plan */
-    bool *in_straight;  /* per in-message: the same */
     int *payload;       /* number of the out-message that is payload k of the plan */
-    int *in_part;   /* the in-neighbours of each in-message, in the sender's order of its parallel
-                       edges */
-    int *self_from; /* for each in-neighbour that is the rank itself: the out-neighbour that its
-                       data comes from */
+    int *in_part;     /* the in-neighbours of each in-message, in the sender's order of its parallel
+                         edges; the next two are in the same memory */
+    int *self_from;   /* for each in-neighbour that is the rank itself: the out-neighbour that its
+                         data comes from */
+    int *in_straight; /* per in-message: 1, it is always sent straight; else 0 */
 };
 
 /* The order in which its messages leave (neighbor_order.c). */
@@ -135,9 +134,8 @@ struct cpl_exchange_started {
     int64_t n;                        /* calls started; alike on all ranks */
     int64_t n_planned;                /* calls that were carried */
     struct cpl_neighbor_notes *notes; /* the first call's messages, kept until it is decided */
-    struct cpl_neighbor_op
-        *pending; /* operations that are started and not complete, in order; the first one runs */
-    struct cpl_neighbor_op *spare;
+    /* Operations that are started and not complete, in order; the first one runs: */
+    struct cpl_neighbor_op *pending, *spare;
 };
 
 struct cpl_exchange {
@@ -213,10 +211,16 @@ struct cpl_neighbor_side {
     bool same; /* every neighbour gets the data at buffer (allgather) */
 };
 
+static inline int64_t cpl_neighbor_count(const struct cpl_neighbor_side *side, int k)
+{
+    if (side->counts)
+        return side->counts[k];
+    return side->large_counts ? side->large_counts[k] : side->count;
+}
+
 struct cpl_neighbor_call {
     enum cpl_neighbor_kind kind;
-    bool by_rank;  /* arguments are for all ranks, not for neighbours (MPI_Alltoallv, MPI_Alltoallw)
-                    */
+    bool by_rank;  /* arguments are for all ranks, not for neighbours (MPI_Alltoallv, _w) */
     bool in_place; /* `send` is `recv` (cpl_alltoall_describe) */
     MPI_Comm comm;
     struct cpl_neighbor_side send, recv;

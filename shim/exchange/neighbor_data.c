@@ -26,13 +26,6 @@ static int64_t offset_of(const struct cpl_neighbor_side *side, int k, int64_t co
     return side->same ? 0 : k * count * extent;
 }
 
-static int64_t count_of(const struct cpl_neighbor_side *side, int k)
-{
-    if (side->counts)
-        return side->counts[k];
-    return side->large_counts ? side->large_counts[k] : side->count;
-}
-
 static bool lacks_displs(const struct cpl_neighbor_side *side)
 {
     return (side->counts || side->large_counts) && !side->displs && !side->large_displs &&
@@ -46,7 +39,7 @@ static const struct cpl_span empty = {
 static bool resolve_span(const struct cpl_neighbor_side *side, int k, struct cpl_type *type,
                          struct cpl_span *span)
 {
-    int64_t count = count_of(side, k);
+    int64_t count = cpl_neighbor_count(side, k);
     if (count == 0 && side->types && side->types[k] == MPI_DATATYPE_NULL) {
         *span = empty;
         return true;
@@ -74,7 +67,7 @@ bool cpl_neighbor_resolve_rank(const struct cpl_neighbor_side *side, int rank,
                                struct cpl_span *span)
 {
     struct cpl_type type = {.handle = MPI_DATATYPE_NULL};
-    if (count_of(side, rank) == 0) { /* most are empty: skip their types */
+    if (cpl_neighbor_count(side, rank) == 0) { /* most are empty: skip their types */
         *span = empty;
         return true;
     }
@@ -123,15 +116,6 @@ bool cpl_neighbor_resolve(const struct cpl_neighbor_call *call,
                                      data->in_span);
 }
 
-static void make_room(struct cpl_neighbor_data *data, int64_t total)
-{
-    if (total <= data->n_room)
-        return;
-    free(data->room);
-    data->room = cpl_memory_need((size_t)total, "what is received in place");
-    data->n_room = total;
-}
-
 /* The in-messages, of n_in parts, and the n extras that are received, the first ones, come to where
  * the data is that is sent: they are received into a room, as bytes. Waits for memory. */
 static void receive_all_aside(struct cpl_neighbor_data *data, int n_in, int n)
@@ -146,7 +130,11 @@ static void receive_all_aside(struct cpl_neighbor_data *data, int n_in, int n)
         span->count = bytes;
         total += bytes;
     }
-    make_room(data, total);
+    if (total > data->n_room) {
+        free(data->room);
+        data->room = cpl_memory_need((size_t)total, "what is received in place");
+        data->n_room = total;
+    }
     char *at = (char *)data->room;
     for (int k = 0; k < n_in + n; k++) {
         struct cpl_span *span = k < n_in ? &data->in_span[k] : &data->extra[k - n_in].span;
@@ -155,13 +143,13 @@ static void receive_all_aside(struct cpl_neighbor_data *data, int n_in, int n)
     }
 }
 
-int cpl_neighbor_unpack_aside(const struct cpl_neighbor_data *data)
+void cpl_carrying_unpack_aside(struct cpl_carrying *c)
 {
-    int result = MPI_SUCCESS;
-    for (int k = 0; k < data->n_in_place && result == MPI_SUCCESS; k++)
-        result = cpl_span_unpack(&data->in_place[k].to, data->room + data->in_place[k].at,
-                                 cpl_span_bytes(&data->in_place[k].to));
-    return result;
+    for (int k = 0; k < c->data->n_in_place; k++) {
+        const struct cpl_in_place *p = &c->data->in_place[k];
+        cpl_carrying_note(c,
+                          cpl_span_unpack(&p->to, c->data->room + p->at, cpl_span_bytes(&p->to)));
+    }
 }
 
 /* Adds the messages of one side that are not in the plan; what a rank has for itself in place stays
@@ -252,27 +240,33 @@ void cpl_carrying_receive(struct cpl_carrying *c, int m)
         start_span(c, false, &c->data->in_span[c->x->ends.in_part[p]], in->rank[m]);
 }
 
-void cpl_carrying_send(struct cpl_carrying *c, int m)
+static void send(struct cpl_carrying *c, int m)
 {
     const struct cpl_neighbors *out = &c->x->adjacency->out;
     for (int p = out->first_part[m]; p < out->first_part[m + 1]; p++)
         start_span(c, true, &c->data->out_span[out->part[p]], out->rank[m]);
 }
 
-void cpl_carrying_extras(struct cpl_carrying *c)
-{
-    for (int k = 0; k < c->data->n_extra; k++) {
-        const struct cpl_extra *extra = &c->data->extra[k];
-        start_span(c, extra->sent, &extra->span, extra->rank);
-    }
-}
-
-void cpl_carrying_selves(struct cpl_carrying *c)
+void cpl_carrying_start(struct cpl_carrying *c, bool all)
 {
     const struct cpl_adjacency *a = c->x->adjacency;
+    const struct cpl_exchange_ends *ends = &c->x->ends;
+    struct cpl_neighbor_data *data = c->data;
+    for (int m = 0; m < a->in.n_messages; m++)
+        if (all || ends->in_straight[m])
+            cpl_carrying_receive(c, m);
+    for (int k = 0; k < data->n_extra; k++)
+        start_span(c, data->extra[k].sent, &data->extra[k].span, data->extra[k].rank);
+    for (int m = 0; m < a->out.n_messages; m++) {
+        int64_t bytes = cpl_neighbor_payload_bytes(data, a, m);
+        bool rides = !all && !ends->out_straight[m] && bytes <= cpl_context.settings.size_limit;
+        data->out_bytes[m] = rides ? bytes : CPL_STRAIGHT;
+        if (!rides)
+            send(c, m);
+    }
     for (int k = 0; k < a->in.n_self; k++)
-        cpl_carrying_note(c, cpl_span_copy(&c->data->out_span[c->x->ends.self_from[k]],
-                                           &c->data->in_span[a->in.self[k]]));
+        cpl_carrying_note(
+            c, cpl_span_copy(&data->out_span[ends->self_from[k]], &data->in_span[a->in.self[k]]));
 }
 
 bool cpl_carrying_progress(struct cpl_carrying *c)

@@ -37,9 +37,6 @@ bool cpl_neighbor_resolve_all(const struct cpl_neighbor_call *call,
                               const struct cpl_comm_state *state, struct cpl_exchange *x,
                               struct cpl_neighbor_data *data);
 
-/* A call is complete: what came into the room goes to its place. Returns MPI's result. Local. */
-int cpl_neighbor_unpack_aside(const struct cpl_neighbor_data *data);
-
 /* Bytes of the payload for out-message m: its parts, and their lengths when there are several. Call
  * it after resolving. */
 int64_t cpl_neighbor_payload_bytes(const struct cpl_neighbor_data *data,
@@ -56,9 +53,8 @@ struct cpl_neighbor_notes {
     bool *straight; /* per out-message: too large for combined messages; the exchange's, once it is
                        planned, like the next */
     int *payload;   /* numbers of the other messages; and room for all that has numbers */
-    int *dst;       /* their destinations */
-    int64_t *bytes; /* their sizes */
-    int n;          /* how many there are */
+    struct cpl_pattern_entry *messages; /* these */
+    int n;                              /* how many there are */
     int64_t n_straight, straight_bytes;
     int *token_out, *token_in; /* what senders tell receivers (neighbor_plan.c) */
     int *ones, *displs;
@@ -180,8 +176,8 @@ void cpl_neighbor_drain(struct cpl_exchange *x);
  * Order of calls: a way's `start` calls the pieces, receives before sends; its `progress` and
  * `wait` may be the ones here, or call them when their own part is done. Errors are kept in
  * c->result, and nothing stops at one. Receiving and sending one message are two sides of one
- * thing: what one end does by cpl_carrying_send the other must expect by cpl_carrying_receive.
- * Thread rule: one thread. */
+ * thing: what one end sends straight the other must expect by cpl_carrying_receive. Thread rule:
+ * one thread. */
 
 /* Keeps MPI's result when it is the first error. */
 static inline void cpl_carrying_note(struct cpl_carrying *c, int code)
@@ -197,14 +193,13 @@ void cpl_carrying_move(struct cpl_carrying *c, bool sends, const struct cpl_span
 /* Starts to receive in-message m, with all its parts, into the program's buffer. Local. */
 void cpl_carrying_receive(struct cpl_carrying *c, int m);
 
-/* Starts to send out-message m, with all its parts, from the program's buffer. Local. */
-void cpl_carrying_send(struct cpl_carrying *c, int m);
+/* Starts the messages that go straight, or (all) all messages, from the program's buffers and into
+ * them, receives first, with those that are not among the neighbours'; sets data->out_bytes. Copies
+ * the messages of the rank to itself. Local. */
+void cpl_carrying_start(struct cpl_carrying *c, bool all);
 
-/* Starts the messages that are not among the neighbours', receives first. Local. */
-void cpl_carrying_extras(struct cpl_carrying *c);
-
-/* Copies the messages of the rank to itself. Local. */
-void cpl_carrying_selves(struct cpl_carrying *c);
+/* A call is complete: what came into the room goes to its place. Local. */
+void cpl_carrying_unpack_aside(struct cpl_carrying *c);
 
 /* Whether all requests are complete; never waits. Local. */
 bool cpl_carrying_progress(struct cpl_carrying *c);

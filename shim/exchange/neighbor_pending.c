@@ -100,7 +100,7 @@ struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *cal
 static void complete(struct cpl_neighbor_op *op)
 {
     struct cpl_exchange *x = op->carrying.x;
-    cpl_carrying_note(&op->carrying, cpl_neighbor_unpack_aside(&op->data));
+    cpl_carrying_unpack_aside(&op->carrying);
     cpl_request_close_collective(op->request, op->carrying.result);
     if (op->request->persistent)
         return;

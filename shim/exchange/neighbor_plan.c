@@ -21,17 +21,16 @@
 #define MOST_DENSE (1 << 17) /* messages of a dense alltoall that are planned */
 
 /* Adds out-message m, or only counts it if it is too large. */
-static void add_message(struct cpl_neighbor_notes *notes, int m, int dst, int64_t bytes)
+static void add_message(struct cpl_neighbor_notes *notes, int m, struct cpl_pattern_entry message)
 {
-    notes->straight[m] = bytes > cpl_context.settings.size_limit;
+    notes->straight[m] = message.volume > cpl_context.settings.size_limit;
     if (notes->straight[m]) {
         notes->n_straight++;
-        notes->straight_bytes += bytes;
+        notes->straight_bytes += message.volume;
         return;
     }
     notes->payload[notes->n] = m;
-    notes->dst[notes->n] = dst;
-    notes->bytes[notes->n++] = bytes;
+    notes->messages[notes->n++] = message;
 }
 
 /* Zeroed room for n elements, and one more. */
@@ -45,7 +44,7 @@ void cpl_neighbor_notes_free(struct cpl_neighbor_notes *notes)
     if (!notes)
         return;
     free(notes->straight);
-    free(notes->bytes);
+    free(notes->messages);
     free(notes->payload);
     cpl_adjacency_free(&notes->own);
     free(notes);
@@ -58,37 +57,40 @@ struct cpl_neighbor_notes *cpl_neighbor_notes_make(const struct cpl_comm_state *
     bool by_rank = x->kind >= CPL_ALLTOALLV;
     int n_in = by_rank ? state->size : x->adjacency->in.n;
     int n_out = by_rank ? state->size : x->adjacency->out.n, most = n_in > n_out ? n_in : n_out;
-    int *numbers = zeroed(3 * n_out + n_in + 2 * most, sizeof *numbers);
+    int *numbers = zeroed(2 * n_out + n_in + 2 * most, sizeof *numbers);
     if (!notes || !numbers) {
         free(notes);
         free(numbers);
         return NULL;
     }
     notes->straight = zeroed(n_out, sizeof *notes->straight);
-    notes->bytes = zeroed(n_out, sizeof *notes->bytes);
+    notes->messages = zeroed(n_out, sizeof *notes->messages);
     notes->payload = numbers;
-    notes->dst = numbers + n_out;
-    notes->token_out = numbers + 2 * n_out;
+    notes->token_out = numbers + n_out;
     notes->token_in = notes->token_out + n_out;
     notes->ones = notes->token_in + n_in;
     notes->displs = notes->ones + most;
     notes->request = MPI_REQUEST_NULL;
     notes->usable = true;
-    if (notes->straight && notes->bytes)
+    if (notes->straight && notes->messages)
         return notes;
     cpl_neighbor_notes_free(notes);
     return NULL;
 }
 
 /* Sizes and lists the call's messages. */
-static bool list_messages(const struct cpl_neighbor_call *call, const struct cpl_adjacency *a,
-                          struct cpl_neighbor_notes *notes)
+static bool list_messages(const struct cpl_neighbor_call *call, int rank,
+                          const struct cpl_adjacency *a, struct cpl_neighbor_notes *notes)
 {
     struct cpl_neighbor_data data = {.out_span = NULL};
     bool done = cpl_neighbor_data_make(&data, a, 0) && cpl_neighbor_resolve(call, a, &data);
-    if (done)
-        for (int m = 0; m < a->out.n_messages; m++)
-            add_message(notes, m, a->out.rank[m], cpl_neighbor_payload_bytes(&data, a, m));
+    notes->n = 0;
+    notes->n_straight = notes->straight_bytes = 0;
+    for (int m = 0; done && m < a->out.n_messages; m++)
+        add_message(notes, m,
+                    (struct cpl_pattern_entry){rank, a->out.rank[m],
+                                               cpl_neighbor_payload_bytes(&data, a, m),
+                                               call->send.same ? 0 : -1});
     cpl_neighbor_data_free(&data);
     return done;
 }
@@ -96,8 +98,7 @@ static bool list_messages(const struct cpl_neighbor_call *call, const struct cpl
 /* Starts the exchange of tokens, one along every edge: its number among its parallel edges, and
  * whether its message goes straight. They go as MPI matches parallel edges in the call that is to
  * be replaced; by alltoallv where the order does not matter (allgather) or where MPI's call is
- * wrong (MPICH 4.0's alltoallw on ranks whose in- and out-degree differ). Returns whether it has.
- */
+ * wrong (MPICH 4.0's alltoallw on ranks whose in- and out-degree differ). False: it has not. */
 static bool send_tokens(struct cpl_neighbor_notes *notes, enum cpl_neighbor_kind kind,
                         MPI_Comm comm, const struct cpl_adjacency *a)
 {
@@ -148,12 +149,7 @@ static bool note_ranks(const struct cpl_neighbor_call *call, const struct cpl_co
     }
     free(out);
     free(in);
-    notes->n = 0;
-    notes->n_straight = notes->straight_bytes = 0;
-    for (int m = 0; done && m < notes->own.out.n_messages; m++)
-        add_message(notes, m, notes->own.out.rank[m],
-                    cpl_neighbor_rank_bytes(&call->send, notes->own.out.rank[m]));
-    return done;
+    return done && list_messages(call, state->rank, &notes->own, notes);
 }
 
 void cpl_neighbor_notes_fill(struct cpl_neighbor_notes *notes, const struct cpl_neighbor_call *call,
@@ -164,7 +160,7 @@ void cpl_neighbor_notes_fill(struct cpl_neighbor_notes *notes, const struct cpl_
         notes->usable = !far && note_ranks(call, state, notes);
         return;
     }
-    notes->usable = list_messages(call, x->adjacency, notes) && !far;
+    notes->usable = list_messages(call, state->rank, x->adjacency, notes) && !far;
     notes->usable &= send_tokens(notes, call->kind, call->comm, x->adjacency);
 }
 
@@ -244,8 +240,7 @@ static bool agree(const struct cpl_comm_state *state, struct cpl_exchange *x,
 {
     const struct cpl_agree_input input = {.able = notes->usable,
                                           .n_messages = notes->n,
-                                          .dst = notes->dst,
-                                          .bytes = notes->bytes,
+                                          .messages = notes->messages,
                                           .n_straight = notes->n_straight,
                                           .straight_bytes = notes->straight_bytes,
                                           .needed = x->mpi_distrusted,
@@ -281,16 +276,17 @@ static bool tell_ranks(const struct cpl_comm_state *state, struct cpl_exchange *
  * memory ran out. */
 static bool allocate(struct cpl_exchange *x, struct cpl_neighbor_notes *notes)
 {
-    const struct cpl_adjacency *a = x->adjacency;
-    x->ends = (struct cpl_exchange_ends){.out_straight = notes->straight,
-                                         .in_straight = zeroed(a->in.n_messages, sizeof(bool)),
-                                         .payload = notes->payload,
-                                         .in_part = zeroed(a->in.n, sizeof(int)),
-                                         .self_from = zeroed(a->in.n_self, sizeof(int))};
+    const struct cpl_neighbors *in = &x->adjacency->in;
+    int *numbers = zeroed(in->n + in->n_self + in->n_messages, sizeof *numbers);
+    x->ends = (struct cpl_exchange_ends){
+        .out_straight = notes->straight, .payload = notes->payload, .in_part = numbers};
     notes->straight = NULL;
     notes->payload = NULL;
-    return cpl_neighbor_data_make(&x->data, a, x->learned.n_extra_most) && x->ends.in_straight &&
-           x->ends.in_part && x->ends.self_from;
+    if (!numbers)
+        return false;
+    x->ends.self_from = numbers + in->n;
+    x->ends.in_straight = x->ends.self_from + in->n_self;
+    return cpl_neighbor_data_make(&x->data, x->adjacency, x->learned.n_extra_most);
 }
 
 enum cpl_left_alone cpl_alltoall_why_not(const struct cpl_comm_state *state, const int64_t *mine)

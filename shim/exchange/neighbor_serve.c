@@ -388,17 +388,12 @@ static enum cpl_settled settle(struct cpl_comm_state *state, bool regular, const
     return doubts ? CPL_SETTLED_MORE : settled;
 }
 
-static bool is_paced(void)
-{
-    return cpl_context.exchanges.n_started > 0;
-}
-
 void cpl_neighbor_note_pace(struct cpl_comm_state *state)
 {
     struct cpl_serve *s = state->serve;
     if (state->blank || !cpl_neighbor_may_be_served(state))
         return;
-    if (is_paced())
+    if (cpl_context.exchanges.n_started > 0)
         cpl_pace_note(&s->pace, cpl_context.exchanges.n_started,
                       cpl_context.exchanges.n_carried > s->n_carried);
     s->n_carried = cpl_context.exchanges.n_carried;
@@ -406,12 +401,10 @@ void cpl_neighbor_note_pace(struct cpl_comm_state *state)
 
 void cpl_neighbor_note_collective(struct cpl_comm_state *state)
 {
-    struct cpl_serve *s = state->serve;
-    if (state->blank || !cpl_neighbor_may_be_served(state))
-        return;
-    if (state->line->embed.tried)
-        s->pace.n = cpl_context.exchanges.n_started; /* it says nothing of the others */
-    state->line->embed.tried = false;
+    if (!state->blank && state->line->embed.tried) {
+        state->serve->pace.n = cpl_context.exchanges.n_started; /* it says nothing of the others */
+        state->line->embed.tried = false;
+    }
     cpl_neighbor_note_pace(state);
 }
 
@@ -486,7 +479,7 @@ static int64_t longest(const struct cpl_comm_state *state)
 
 static void resume(struct cpl_comm_state *state)
 {
-    if (cpl_neighbor_may_be_served(state) && is_paced())
+    if (cpl_neighbor_may_be_served(state) && cpl_context.exchanges.n_started > 0)
         cpl_pace_resume(&state->serve->pace, cpl_context.exchanges.n_started);
 }
 

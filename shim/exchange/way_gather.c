@@ -127,30 +127,26 @@ static void unpack(struct cpl_gathering *g)
     cpl_work_combined(g->n, g->data->at[g->n]);
 }
 
-/* The steps of a point that shares a corner with the next one: that one climbs for both. */
-static bool fold(struct cpl_gathering *g, int32_t step)
-{
-    const int32_t none[2] = {0, 0}, all[2] = {0, g->n}, own[2] = {g->point, g->point + 1};
-    if (step > 1)
-        return false;
-    exchange(g, g->point + 1, step == 0 ? own : none, step == 0 ? none : all);
-    return true;
-}
-
+/* Of two points that share a corner one climbs for both, before and after which it exchanges with
+ * the other one. */
 static bool double_up(struct cpl_gathering *g, int32_t step)
 {
-    struct cpl_hypercube cube = cpl_hypercube_of(g->n);
-    const int32_t none[2] = {0, 0}, all[2] = {0, g->n}, folded[2] = {g->point - 1, g->point};
-    bool folds = g->point < 2 * cube.n_folded;
-    if (folds && g->point % 2 == 0)
-        return fold(g, step);
-    int32_t climbed = folds ? step - 1 : step;
+    const struct cpl_hypercube cube = cpl_hypercube_of(g->n);
+    const bool folds = cpl_hypercube_folds(&cube, g->point);
+    const int32_t other = folds ? cpl_hypercube_companion(&cube, g->point) : g->point;
+    const int32_t none[2] = {0, 0}, all[2] = {0, g->n}, own[2] = {g->point, g->point + 1};
+    const int32_t others[2] = {other, other + 1}, climbed = step - folds;
+    if (cpl_hypercube_is_guest(&cube, g->point)) {
+        if (step < 2)
+            exchange(g, other, step == 0 ? own : none, step == 0 ? none : all);
+        return step < 2;
+    }
     if (climbed < 0)
-        exchange(g, g->point - 1, none, folded);
+        exchange(g, other, none, others);
     else if (climbed < cube.n_steps)
         climb(g, &cube, 1 << climbed);
     else if (folds && climbed == cube.n_steps)
-        exchange(g, g->point - 1, all, none);
+        exchange(g, other, all, none);
     else
         return false;
     return true;

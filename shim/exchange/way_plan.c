@@ -47,11 +47,10 @@ static int find_message(const struct cpl_neighbors *in, int rank)
 }
 
 /* A payload with the lengths of its parts in front. */
-static int unpack_parts(const struct cpl_carrying *c, int first, int n_parts,
-                        const unsigned char *data, int64_t bytes)
+static int unpack_parts(struct cpl_carrying *c, int first, int n_parts, const unsigned char *data,
+                        int64_t bytes)
 {
     int64_t at = n_parts * (int64_t)sizeof(uint32_t);
-    int result = MPI_SUCCESS;
     for (int p = 0; p < n_parts; p++) {
         uint32_t length;
         if (at > bytes)
@@ -59,12 +58,11 @@ static int unpack_parts(const struct cpl_carrying *c, int first, int n_parts,
         memcpy(&length, data + (size_t)p * sizeof length, sizeof length);
         if (length > bytes - at)
             return MPI_ERR_INTERN;
-        int code =
-            cpl_span_unpack(&c->data->in_span[c->x->ends.in_part[first + p]], data + at, length);
-        result = result == MPI_SUCCESS ? code : result;
+        cpl_carrying_note(c, cpl_span_unpack(&c->data->in_span[c->x->ends.in_part[first + p]],
+                                             data + at, length));
         at += length;
     }
-    return result;
+    return MPI_SUCCESS;
 }
 
 static int deliver_payload(void *context, int32_t owner, const unsigned char *data, int64_t bytes)
@@ -79,39 +77,17 @@ static int deliver_payload(void *context, int32_t owner, const unsigned char *da
     }
     if (!c->data->same_payload && n_parts > 1)
         return unpack_parts(c, first, n_parts, data, bytes);
-    int result = MPI_SUCCESS;
-    for (int p = first; p < first + n_parts; p++) {
-        int code = cpl_span_unpack(&c->data->in_span[c->x->ends.in_part[p]], data, bytes);
-        result = result == MPI_SUCCESS ? code : result;
-    }
-    return result;
-}
-
-/* Posts the receives of messages that always go straight, sizes every out-message and sends those
- * that go straight this time. */
-static void start_straight(struct cpl_carrying *c)
-{
-    const struct cpl_adjacency *a = c->x->adjacency;
-    const struct cpl_exchange_ends *ends = &c->x->ends;
-    for (int m = 0; m < a->in.n_messages; m++)
-        if (ends->in_straight[m])
-            cpl_carrying_receive(c, m);
-    cpl_carrying_extras(c);
-    for (int m = 0; m < a->out.n_messages; m++) {
-        int64_t bytes = cpl_neighbor_payload_bytes(c->data, a, m);
-        bool rides = !ends->out_straight[m] && bytes <= cpl_context.settings.size_limit;
-        c->data->out_bytes[m] = rides ? bytes : CPL_STRAIGHT;
-        if (!rides)
-            cpl_carrying_send(c, m);
-    }
-    cpl_carrying_selves(c);
+    for (int p = first; p < first + n_parts; p++)
+        cpl_carrying_note(c,
+                          cpl_span_unpack(&c->data->in_span[c->x->ends.in_part[p]], data, bytes));
+    return MPI_SUCCESS;
 }
 
 static void start(struct cpl_carrying *c)
 {
     const struct cpl_payloads payloads = {c, payload_size, pack_payload, deliver_payload};
     c->carried = false;
-    start_straight(c);
+    cpl_carrying_start(c, false);
     cpl_executor_start(c->made, &payloads);
 }
 

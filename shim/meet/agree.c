@@ -38,53 +38,30 @@ static bool keep_made(MPI_Comm comm, int result, MPI_Comm *made)
     return all;
 }
 
-/* Makes one of all ranks in the order of key, or of the group's. */
-static bool make(MPI_Comm comm, int key, MPI_Group group, MPI_Comm *made)
+bool cpl_agree_split(MPI_Comm comm, int key, MPI_Comm *made)
 {
     MPI_Errhandler handler;
     /* Communicators may run out: that is ours to know, not the program's error handler's. */
     PMPI_Comm_get_errhandler(comm, &handler);
     PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    int result = group == MPI_GROUP_NULL ? cpl_collective_Comm_split(comm, 0, key, made)
-                                         : cpl_collective_Comm_create(comm, group, made);
-    bool all = keep_made(comm, result, made);
+    bool all = keep_made(comm, cpl_collective_Comm_split(comm, 0, key, made), made);
     PMPI_Comm_set_errhandler(comm, handler);
     PMPI_Errhandler_free(&handler);
     return all;
 }
 
-bool cpl_agree_split(MPI_Comm comm, int key, MPI_Comm *made)
-{
-    return make(comm, key, MPI_GROUP_NULL, made);
-}
-
-/* Which ranks share a node: what the user has set, or was found out over all ranks; -1: nothing. */
-static int64_t known_node(MPI_Comm comm)
-{
-    int64_t n = cpl_context.settings.ranks_per_node;
-    if (n > 0)
-        return cpl_context.rank / n;
-    return cpl_collective_of_this_world(comm) ? cpl_context.machine.node - 1 : -1;
-}
-
-/* The same for later, when all ranks have found it. */
-static void remember_node(MPI_Comm comm, int number)
-{
-    int size;
-    PMPI_Comm_size(comm, &size);
-    if (size == cpl_context.size && cpl_collective_of_this_world(comm))
-        cpl_context.machine.node = (int64_t)number + 1;
-}
-
-/* The number of this rank's node: MPI's word, and what was found out here
- * (planner/machine/memory_domain.h). False on all ranks when MPI fails on one. Collective. */
+/* The number of this rank's node: what the user has set, or was found out over all ranks before;
+ * else MPI's word, and what is found out here (planner/machine/memory_domain.h). False on all ranks
+ * when MPI fails on one. Collective. */
 static bool find_node(MPI_Comm comm, int *number)
 {
+    const int64_t set = cpl_context.settings.ranks_per_node;
+    const bool of_world = cpl_collective_of_this_world(comm);
+    int64_t *known = &cpl_context.machine.node;
     MPI_Comm node;
-    int n = 0, most = 0, first;
-    int64_t known = known_node(comm);
-    *number = (int)known;
-    if (known >= 0)
+    int n = 0, most = 0, first, size;
+    *number = (int)(set > 0 ? cpl_context.rank / set : *known - 1);
+    if (set > 0 || (of_world && *known > 0))
         return true;
     PMPI_Comm_rank(comm, &first);
     int result =
@@ -98,7 +75,9 @@ static bool find_node(MPI_Comm comm, int *number)
     if (!cpl_agree_all(comm, result == MPI_SUCCESS))
         return false;
     *number = (int)(cpl_memory_node(first, most > 1) & INT_MAX);
-    remember_node(comm, *number);
+    PMPI_Comm_size(comm, &size);
+    if (of_world && size == cpl_context.size)
+        *known = (int64_t)*number + 1;
     return true;
 }
 
@@ -129,13 +108,8 @@ int cpl_agree_root(MPI_Comm comm, int rank)
 
 bool cpl_agree_world(MPI_Comm over)
 {
-    MPI_Group world;
-    if (cpl_context.comms.away != MPI_COMM_NULL)
-        return true;
-    PMPI_Comm_group(MPI_COMM_WORLD, &world);
-    bool made = make(over, 0, world, &cpl_context.comms.away);
-    PMPI_Group_free(&world);
-    return made;
+    MPI_Comm *away = &cpl_context.comms.away;
+    return *away != MPI_COMM_NULL || cpl_agree_split(over, cpl_context.rank, away);
 }
 
 bool cpl_agree_service(MPI_Comm over)

@@ -33,9 +33,7 @@ void cpl_agree_graph(MPI_Comm made);
  * comm. Collective. */
 bool cpl_agree_split_node(MPI_Comm comm, MPI_Comm *node);
 
-/* Where a rank sits. Those who plan find it at the beginning of what each rank hands in
- * (decision.h).
- */
+/* Where a rank sits. Those who plan find it where each rank's header begins (decision.h). */
 struct cpl_seat {
     int64_t node; /* that ranks of the same node share: set by the user's ranks per node, or the
                      first rank that shares memory */

@@ -41,9 +41,7 @@ static inline void cpl_appointment_bar(void)
     cpl_appointment_cancel();
 }
 
-/* A collective of fewer ranks than all, of a window, a file or a group is called on this rank.
- * Local.
- */
+/* A collective of fewer ranks, of a window, a file or a group is called on this rank. Local. */
 static inline void cpl_appointment_note_other(void)
 {
     cpl_context.busy.appointment.others = true;

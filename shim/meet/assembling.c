@@ -31,20 +31,11 @@ static void prepare(void)
         cpl_collective_Comm_split(all, rank == 0 ? 0 : MPI_UNDEFINED, cpl_context.rank, &leaders);
     int64_t bytes = CPL_SHARED_HEAD + cpl_assembly_bytes(n);
     unsigned char *memory = cpl_node_memory_open(node, bytes, why);
-    struct cpl_assembly *assembly =
-        memory && result == MPI_SUCCESS ? cpl_assembly_make(node, leaders, memory, bytes) : NULL;
-    if (cpl_agree_all(all, assembly)) {
+    struct cpl_assembly *assembly = cpl_assembly_make(node, leaders, memory, bytes);
+    if (cpl_agree_all(all, assembly && memory && result == MPI_SUCCESS))
         cpl_context.comms.assembly = assembly;
-        return;
-    }
-    cpl_assembly_free(assembly);
-    if (assembly)
-        return;
-    if (memory)
-        cpl_shared_free(memory, bytes);
-    PMPI_Comm_free(&node);
-    if (leaders != MPI_COMM_NULL)
-        PMPI_Comm_free(&leaders);
+    else
+        cpl_assembly_free(assembly);
 }
 
 const struct cpl_hooks cpl_node_hooks = {.name = "node", .prepare = prepare};

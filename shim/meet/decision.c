@@ -21,11 +21,9 @@ void cpl_decision_close(struct cpl_decision *decision)
     free(decision->first);
     free(decision->records);
     free(decision->counts);
-    free(decision->displs);
-    *decision = (struct cpl_decision){.comm = decision->comm,
-                                      .rank = decision->rank,
-                                      .n_ranks = decision->n_ranks,
-                                      .root = decision->root};
+    decision->headers = NULL;
+    decision->first = decision->counts = NULL;
+    decision->records = NULL;
 }
 
 static bool make_room(struct cpl_decision *decision, const struct cpl_handed_in *mine)
@@ -34,31 +32,28 @@ static bool make_room(struct cpl_decision *decision, const struct cpl_handed_in 
     decision->headers = calloc(n, mine->header_bytes + 1);
     decision->first = calloc(n + 1, sizeof *decision->first);
     decision->counts = calloc(n, sizeof *decision->counts);
-    decision->displs = calloc(n, sizeof *decision->displs);
-    return decision->headers && decision->first && decision->counts && decision->displs;
+    return decision->headers && decision->first && decision->counts;
 }
 
-/* Turns counts into displacements; false when they exceed what MPI can count. */
+/* Turns counts into places; false when they exceed what MPI can count. */
 static bool lay_out(struct cpl_decision *decision)
 {
     int64_t total = 0;
-    for (int i = 0; i < decision->n_ranks; i++) {
-        decision->displs[i] = (int)total;
+    for (int i = 0; i < decision->n_ranks && total <= INT_MAX; i++) {
+        decision->first[i] = (int)total;
         total += decision->counts[i];
-        if (total > INT_MAX)
-            return false;
     }
-    return true;
+    decision->first[decision->n_ranks] = (int)total;
+    return total <= INT_MAX;
 }
 
 /* The root makes room for what is to come. */
 static bool expect_records(struct cpl_decision *decision, size_t record_bytes)
 {
-    for (int i = 0; i < decision->n_ranks; i++)
-        decision->first[i + 1] = decision->first[i] + decision->counts[i];
-    decision->records =
-        calloc((size_t)decision->first[decision->n_ranks] + 1, record_bytes ? record_bytes : 1);
-    return decision->records && lay_out(decision);
+    if (lay_out(decision))
+        decision->records =
+            calloc((size_t)decision->first[decision->n_ranks] + 1, record_bytes ? record_bytes : 1);
+    return decision->records;
 }
 
 /* Records count as one, whatever their bytes. */
@@ -87,7 +82,7 @@ bool cpl_decision_hand_in(struct cpl_decision *decision, const struct cpl_handed
     bool all = cpl_agree_all(decision->comm, expected && typed);
     if (all)
         cpl_collective_Gatherv(mine->records, mine->n, type, decision->records, decision->counts,
-                               decision->displs, type, decision->root, decision->comm);
+                               decision->first, type, decision->root, decision->comm);
     if (typed)
         PMPI_Type_free(&type);
     return all;
@@ -113,7 +108,7 @@ bool cpl_decision_spread(struct cpl_decision *decision, bool able, const void *i
     bool typed = make_type(item_bytes, &type);
     bool all = cpl_agree_all(decision->comm, *mine && typed);
     if (all)
-        cpl_collective_Scatterv(items, decision->counts, decision->displs, type, *mine, *n, type,
+        cpl_collective_Scatterv(items, decision->counts, decision->first, type, *mine, *n, type,
                                 decision->root, decision->comm);
     if (typed)
         PMPI_Type_free(&type);

@@ -18,9 +18,9 @@ struct cpl_decision {
     int root; /* the rank that decides */
     /* What was handed in, in the order of ranks; at the root only, the others have NULL. */
     unsigned char *headers; /* one for each rank */
-    int64_t *first;         /* n_ranks + 1: rank i has the records first[i] .. first[i + 1] - 1 */
+    int *first;             /* n_ranks + 1: rank i has the records first[i] .. first[i + 1] - 1 */
     void *records;
-    int *counts, *displs; /* counts[i]: what rank i is to get by spread, set by the root */
+    int *counts; /* what each rank is to get by spread, set by the root, which forgets `first` */
 };
 
 /* What a rank hands in; sizes in bytes, alike on all ranks. */

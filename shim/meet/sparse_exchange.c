@@ -10,17 +10,6 @@
  * shim's communicators have them. */
 #define FIRST_TAG 2003
 
-void cpl_sparse_open(struct cpl_sparse *sparse, MPI_Comm comm, size_t most_bytes)
-{
-    *sparse = (struct cpl_sparse){.comm = comm, .most_bytes = most_bytes};
-}
-
-void cpl_sparse_close(struct cpl_sparse *sparse)
-{
-    free(sparse->records);
-    *sparse = (struct cpl_sparse){.comm = MPI_COMM_NULL};
-}
-
 static bool make_room(struct cpl_sparse *sparse, size_t more)
 {
     if (more <= sparse->room - sparse->n_bytes)

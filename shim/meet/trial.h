@@ -35,10 +35,9 @@ struct cpl_trial {
     int32_t lead_in;      /* calls before them in a turn that do not count; 0, or likewise */
     int32_t n_in_turn;    /* calls of this turn that have been carried */
     bool in[CPL_MAX_TRIED];
-    double own_us[CPL_MAX_TRIED]; /* this rank's of a call, in this round */
-    struct cpl_samples
-        slowest[CPL_MAX_TRIED];      /* microseconds, of all ranks, in the rounds before */
-    double least_us[CPL_MAX_TRIED];  /* the least of these and of the first round */
+    double own_us[CPL_MAX_TRIED];              /* this rank's of a call, in this round */
+    struct cpl_samples slowest[CPL_MAX_TRIED]; /* us, of all ranks, in the rounds before */
+    double least_us[CPL_MAX_TRIED];            /* the least of these and of the first round */
     double median_us[CPL_MAX_TRIED]; /* when last tried; 0: not known, or dropped at once */
     int64_t calls;                   /* since the last trial ended */
     int64_t interval;                /* calls from its end to the next trial */
@@ -77,8 +76,7 @@ double cpl_trial_us(const struct cpl_trial *trial, int32_t candidate);
 void cpl_trial_judge(struct cpl_trial *trial, const double *slowest_us);
 
 /* Which of two ways takes less time, by times that were taken in turns: of each pair of
- * neighbouring times the relative difference counts, and a paired t test says whether there is one.
- * */
+ * neighbouring times the relative difference counts, and a paired t test tells if there is one. */
 #define CPL_MOST_PAIRS  8
 #define CPL_LEAST_GAIN  0.02
 #define CPL_LEAST_PAIRS 3

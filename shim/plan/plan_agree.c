@@ -25,30 +25,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A rank's header, which precedes its messages. */
-struct header {
-    struct cpl_seat seat; /* first: plan_root.h */
-    int64_t n_straight, straight_bytes;
-    int64_t sends, reduced; /* whether it has messages; enum cpl_embed_verdict */
-};
-
 /* Hands in this rank's send set. Collective; false on all ranks when it failed on one. */
 static bool hand_in(struct cpl_decision *decision, const struct cpl_agree_input *input)
 {
-    const struct header header = {.seat = cpl_agree_seat(decision->comm),
-                                  .n_straight = input->n_straight,
-                                  .straight_bytes = input->straight_bytes,
-                                  .sends = input->n_messages > 0,
-                                  .reduced = input->reduced};
-    struct cpl_handed_message *messages = calloc((size_t)input->n_messages + 1, sizeof *messages);
-    for (int m = 0; messages && m < input->n_messages; m++)
-        messages[m] =
-            (struct cpl_handed_message){input->bytes[m], input->dst[m], input->same_payload - 1};
-    bool done = cpl_decision_hand_in(
-        decision, &(struct cpl_handed_in){messages, &header, sizeof header, messages,
-                                          input->n_messages, sizeof *messages});
-    free(messages);
-    return done;
+    const struct cpl_plan_header header = {.seat = cpl_agree_seat(decision->comm),
+                                           .n_straight = input->n_straight,
+                                           .straight_bytes = input->straight_bytes,
+                                           .sends = input->n_messages > 0,
+                                           .reduced = input->reduced};
+    return cpl_decision_hand_in(
+        decision, &(struct cpl_handed_in){true, &header, sizeof header, input->messages,
+                                          input->n_messages, sizeof *input->messages});
 }
 
 /* On the root: cuts a plan into slices and counts the words of each. Returns all slices, which the
@@ -76,48 +63,16 @@ static int32_t *cut(struct cpl_decision *decision, const struct cpl_plan *plan,
     return words;
 }
 
-static enum cpl_embed_verdict all_reduced(const struct cpl_decision *decision)
-{
-    const struct header *header = (const void *)decision->headers;
-    int64_t least = CPL_EMBED_ANY_ORDER;
-    for (int i = 0; i < decision->n_ranks; i++)
-        if (header[i].sends && header[i].reduced < least)
-            least = header[i].reduced;
-    return (enum cpl_embed_verdict)least;
-}
-
-/* On the root. Returns the plans as cpl_plan_root does. */
-static struct cpl_plan_set *plan_at_root(const struct cpl_decision *decision,
-                                         const struct cpl_agree_input *input,
-                                         struct cpl_plan_summary *summaries,
-                                         struct cpl_pattern *pattern)
-{
-    const struct header *header = (const void *)decision->headers;
-    struct cpl_plan_set *set = cpl_plan_root(decision, sizeof(struct header), input,
-                                             all_reduced(decision), summaries, pattern);
-    for (int k = 0; set && k < set->n; k++)
-        for (int i = 0; i < decision->n_ranks; i++) {
-            summaries[k].n_straight += header[i].n_straight;
-            summaries[k].straight_bytes += header[i].straight_bytes;
-        }
-    return set;
-}
-
 extern char **environ;
 
-/* Ranks of this node, as far as hydra or Slurm ("4(x2)") tells; 0: neither does. */
-static long n_local_ranks(void)
+/* Ranks for each of this node's processors, as far as hydra or Slurm ("4(x2)") tells; 1 at least.
+ */
+static double ranks_a_core(void)
 {
     const char *text = cpl_variable(environ, "MPI_LOCALNRANKS");
     if (!text)
         text = cpl_variable(environ, "SLURM_STEP_TASKS_PER_NODE");
-    return text ? strtol(text, NULL, 10) : 0;
-}
-
-/* Those for each of its processors, 1 at least. */
-static double ranks_a_core(void)
-{
-    double n = (double)n_local_ranks() / (double)cpl_shared_processors();
+    double n = text ? (double)strtol(text, NULL, 10) / (double)cpl_shared_processors() : 1;
     return n > 1 ? n : 1;
 }
 
@@ -179,10 +134,7 @@ static bool add_up(MPI_Comm comm, const struct cpl_agree_input *input, double ms
 static double usual_ms(const struct cpl_agree_input *input, const struct cpl_plan_size *size,
                        enum cpl_search search)
 {
-    struct cpl_plan_turn turn = {.search = search};
-    struct cpl_agree_input asked = *input;
-    asked.turn = &turn;
-    return cpl_plan_is_together(&asked, size)
+    return cpl_plan_is_together(input, search, size)
                ? CPL_TOGETHER_MS
                : cpl_plan_root_ms(size->n_messages, search, size->ranks_a_core,
                                   input->pt2pt && size->by_lanes);
@@ -254,7 +206,7 @@ static bool agree_by_root(MPI_Comm comm, int root, const struct cpl_agree_input 
     bool done = hand_in(&decision, input);
     if (done) {
         if (cpl_decision_is_root(&decision))
-            set = plan_at_root(&decision, input, output->summary, &pattern);
+            set = cpl_plan_root(&decision, input, output->summary, &pattern);
         cpl_decision_answer(&decision, output->summary, sizeof output->summary);
         while (output->n < CPL_MAX_PLANS && output->summary[output->n].known)
             output->n++;
@@ -296,8 +248,9 @@ bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
     bool done = all.able;
     if (done) {
         int root = cpl_agree_root(comm, rank);
-        done = cpl_plan_is_together(input, &all.size) ? cpl_plan_together(comm, root, input, output)
-                                                      : agree_by_root(comm, root, input, output);
+        done = cpl_plan_is_together(input, cpl_agree_search(input), &all.size)
+                   ? cpl_plan_together(comm, root, input, output)
+                   : agree_by_root(comm, root, input, output);
     }
     double seconds = cpl_account_end(account, expense, CPL_COST_PLANNING, PMPI_Wtime());
     account->planning_ratio = 1e3 * seconds / usual_ms(input, &all.size, cpl_agree_search(input));
@@ -315,7 +268,8 @@ static bool map(const struct cpl_decision *decision, int32_t *points)
     struct cpl_error error;
     bool changed = false;
     double us = 0;
-    if (cpl_plan_root_pattern(decision, &pattern, &error))
+    if (cpl_pattern_build(decision->n_ranks, decision->records, decision->first[decision->n_ranks],
+                          &pattern, &error))
         return false;
     if (!cpl_plan_root_machine(decision->n_ranks, decision->headers, sizeof(struct cpl_seat),
                                &machine, &error)) {
@@ -333,7 +287,7 @@ static bool map(const struct cpl_decision *decision, int32_t *points)
     return changed;
 }
 
-void cpl_embed_map(struct cpl_comm_state *state, int n, const struct cpl_handed_message *messages)
+void cpl_embed_map(struct cpl_comm_state *state, int n, const struct cpl_pattern_entry *messages)
 {
     MPI_Comm comm = state->private_comm;
     size_t n_words = 2 * (size_t)state->size;

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 struct cpl_comm_state;
-struct cpl_handed_message; /* plan_root.h */
 
 /* Plans for one exchange, to be tried against each other. */
 #define CPL_MAX_PLANS 2
@@ -33,19 +32,17 @@ struct cpl_plan_turn {
 /* Input of one rank. */
 struct cpl_agree_input {
     bool able; /* false: this rank cannot take part (no memory, ...); then nothing is planned */
-    int n_messages;  /* number of messages to be planned, each to a different rank */
-    bool sparingly;  /* of when to plan: the account counts in profile runs, too; alike */
-    int n_exchanges; /* of when to plan: exchanges that are planned one by one then; 0: one */
-    const int *dst;  /* destinations, ascending */
-    const int64_t *bytes;
-    int64_t n_straight;             /* number of further messages, which are above the size limit */
+    int n_messages; /* number of messages to be planned, each to a different rank, ascending */
+    const struct cpl_pattern_entry *messages;
+    bool sparingly;     /* of when to plan: the account counts in profile runs, too; alike */
+    int n_exchanges;    /* of when to plan: exchanges that are planned one by one then; 0: one */
+    int64_t n_straight; /* number of further messages, which are above the size limit */
     int64_t straight_bytes;         /* bytes of those */
     enum cpl_embed_verdict reduced; /* verdict on the reductions that mostly come next on this rank
                                        and could carry the messages; BEHIND: they come when
                                        the messages are over; REFUSED: there are none */
     bool needed;                    /* use the plan even if it gains nothing; alike on all ranks */
-    bool
-        pt2pt; /* messages, each of which a rank that forwards packs and unpacks by itself; alike */
+    bool pt2pt; /* each message is packed and unpacked by itself where it is forwarded; alike */
     bool same_payload; /* all messages carry the same bytes (allgather) */
     int most_plans;    /* number of plans asked for, 1 .. CPL_MAX_PLANS; alike on all ranks */
     struct cpl_plan_turn *turn; /* alike on all ranks; NULL: a full search, now */
@@ -85,7 +82,7 @@ bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
  * no memory for them. One rank of the private communicator decides for all. If a map costs less,
  * the state's reductions get points. When memory runs out on a rank, all ranks stay their own
  * points. Collective. */
-void cpl_embed_map(struct cpl_comm_state *state, int n, const struct cpl_handed_message *messages);
+void cpl_embed_map(struct cpl_comm_state *state, int n, const struct cpl_pattern_entry *messages);
 
 static inline void cpl_agree_output_free(struct cpl_agree_output *output)
 {

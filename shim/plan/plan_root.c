@@ -23,24 +23,6 @@
 
 _Static_assert(CPL_MAX_PLANS <= CPL_MOST_KEPT, "all plans of an exchange can be kept");
 
-enum cpl_status cpl_plan_root_pattern(const struct cpl_decision *decision,
-                                      struct cpl_pattern *pattern, struct cpl_error *error)
-{
-    const struct cpl_handed_message *messages = decision->records;
-    int64_t n = decision->first[decision->n_ranks];
-    struct cpl_pattern_entry *entries = calloc((size_t)n + 1, sizeof *entries);
-    if (!entries)
-        return cpl_fail_memory(error, "the pattern");
-    for (int32_t i = 0; i < decision->n_ranks; i++)
-        for (int64_t e = decision->first[i]; e < decision->first[i + 1]; e++) {
-            const struct cpl_handed_message *m = &messages[e];
-            entries[e] = (struct cpl_pattern_entry){i, m->dst, m->bytes, m->payload_class};
-        }
-    enum cpl_status status = cpl_pattern_build(decision->n_ranks, entries, n, pattern, error);
-    free(entries);
-    return status;
-}
-
 /* Warns once in a run, not at every plan, about a file or description that cannot be used. */
 #define WARN_ONCE(warned, ...)                                                                     \
     do {                                                                                           \
@@ -287,9 +269,9 @@ static enum cpl_left_alone decide(const struct cpl_plan_summary *summary, bool f
     return unless_profiled();
 }
 
-void cpl_plan_decide(struct cpl_plan_summary *summary, bool needed)
+void cpl_plan_decide(struct cpl_plan_summary *summary, bool fits, bool needed)
 {
-    summary->reason = decide(summary, true, needed);
+    summary->reason = decide(summary, fits, needed);
     summary->decided = summary->reason == CPL_LEFT_NOT;
 }
 
@@ -354,9 +336,7 @@ static enum cpl_status summarise(const struct cpl_strategy_input *input,
     return CPL_OK;
 }
 
-/* The cost that the messages add to a reduction, over ranks placed for them if its order does not
- * matter.
- */
+/* What the messages add to a reduction, over ranks placed for them if its order does not matter. */
 static enum cpl_status embedded_cost(const struct cpl_strategy_input *input,
                                      enum cpl_embed_verdict reduced, double *us,
                                      struct cpl_error *error)
@@ -409,8 +389,7 @@ static enum cpl_status plan_set(const struct cpl_strategy_input *input,
         status = summarise(input, &set->choice[k], &set->plan[k], &summary[k], error);
         if (status)
             break;
-        summary[k].reason = decide(&summary[k], fits, asked->needed);
-        summary[k].decided = summary[k].reason == CPL_LEFT_NOT;
+        cpl_plan_decide(&summary[k], fits, asked->needed);
         cpl_picture_add(cpl_pattern_pairs(input->pattern), &set->plan[k], input->machine,
                         &summary[k], &set->ranking);
     }
@@ -442,35 +421,49 @@ double cpl_plan_root_ms(int64_t n_messages, enum cpl_search search, double ranks
 }
 
 /* Whether the ranks are those of MPI_COMM_WORLD, in its order. */
-static bool is_world(const struct cpl_decision *decision, size_t header_bytes)
+static bool is_world(const struct cpl_decision *decision)
 {
+    const struct cpl_plan_header *header = (const void *)decision->headers;
     bool same = decision->n_ranks == cpl_context.size && !cpl_context.met_others;
     for (int32_t i = 0; i < decision->n_ranks && same; i++)
-        same = seat_of(decision->headers, header_bytes, i).world_rank == i;
+        same = header[i].seat.world_rank == i;
     return same;
 }
 
-struct cpl_plan_set *cpl_plan_root(const struct cpl_decision *decision, size_t header_bytes,
+/* The lowest verdict among ranks that send. */
+static enum cpl_embed_verdict all_reduced(const struct cpl_decision *decision)
+{
+    const struct cpl_plan_header *header = (const void *)decision->headers;
+    int64_t least = CPL_EMBED_ANY_ORDER;
+    for (int i = 0; i < decision->n_ranks; i++)
+        if (header[i].sends && header[i].reduced < least)
+            least = header[i].reduced;
+    return (enum cpl_embed_verdict)least;
+}
+
+struct cpl_plan_set *cpl_plan_root(const struct cpl_decision *decision,
                                    const struct cpl_agree_input *asked,
-                                   enum cpl_embed_verdict reduced,
                                    struct cpl_plan_summary summary[CPL_MAX_PLANS],
                                    struct cpl_pattern *pattern)
 {
+    const struct cpl_plan_header *header = (const void *)decision->headers;
     struct cpl_machine machine = {0};
     struct cpl_error error;
     struct cpl_plan_set *set = calloc(1, sizeof *set); /* stacks may be small */
     memset(summary, 0, CPL_MAX_PLANS * sizeof *summary);
     *pattern = (struct cpl_pattern){0};
-    enum cpl_status status = set ? cpl_plan_root_pattern(decision, pattern, &error)
-                                 : cpl_fail_memory(&error, "the plans");
+    enum cpl_status status =
+        set ? cpl_pattern_build(decision->n_ranks, decision->records,
+                                decision->first[decision->n_ranks], pattern, &error)
+            : cpl_fail_memory(&error, "the plans");
     if (!status)
-        status = cpl_plan_root_machine(decision->n_ranks, decision->headers, header_bytes, &machine,
-                                       &error);
+        status = cpl_plan_root_machine(decision->n_ranks, decision->headers, sizeof *header,
+                                       &machine, &error);
     if (!status) {
         machine.lanes = cpl_context.settings.lanes;
         struct cpl_strategy_input input = {pattern, &machine, 1,
                                            budget_ms(pattern->n_messages, cpl_agree_search(asked))};
-        status = plan_set(&input, asked, reduced, set, summary, &error);
+        status = plan_set(&input, asked, all_reduced(decision), set, summary, &error);
     }
     cpl_machine_free(&machine);
     if (status) {
@@ -482,10 +475,13 @@ struct cpl_plan_set *cpl_plan_root(const struct cpl_decision *decision, size_t h
         free(set);
         return NULL;
     }
-    bool in_world = is_world(decision, header_bytes);
     for (int k = 0; k < set->n; k++) {
-        summary[k].in_world = in_world;
+        summary[k].in_world = is_world(decision);
         cpl_plan_log(&summary[k], asked->most_plans > 1);
+        for (int i = 0; i < decision->n_ranks; i++) {
+            summary[k].n_straight += header[i].n_straight;
+            summary[k].straight_bytes += header[i].straight_bytes;
+        }
     }
     return set;
 }

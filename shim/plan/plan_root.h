@@ -6,6 +6,7 @@
 #include "planner/machine.h"
 #include "planner/pattern.h"
 #include "planner/plan.h"
+#include "shim/meet/agree.h"
 #include "shim/meet/decision.h"
 #include "shim/plan/plan_agree.h"
 
@@ -15,28 +16,24 @@
 
 struct cpl_plan_set; /* planner/keep/plan_file.h */
 
-/* A message as the planning rank receives it; payload_class as in planner/pattern.h. */
-struct cpl_handed_message {
-    int64_t bytes;
-    int32_t dst, payload_class;
-};
-
 /* On rank 0, before the settings are broadcast: makes the directory CARPOOL_PLAN_CACHE. If it
  * cannot be used, warns and empties that setting. */
 void cpl_plan_root_start(void);
 
-/* The pattern of all ranks' messages, of struct cpl_handed_message, at the decision's root. */
-enum cpl_status cpl_plan_root_pattern(const struct cpl_decision *decision,
-                                      struct cpl_pattern *pattern, struct cpl_error *error);
+/* A rank's header, which precedes its messages. */
+struct cpl_plan_header {
+    struct cpl_seat seat;
+    int64_t n_straight, straight_bytes;
+    int64_t sends, reduced; /* whether it has messages; enum cpl_embed_verdict */
+};
 
-/* Plans what was handed in at the decision, headers that begin with a struct cpl_seat and messages,
- * by the settings' strategy, and fills the summaries. input: the root's own, of which needed,
- * most_plans and turn count; reduced: the lowest verdict among ranks that send. Returns the plans,
- * which the caller frees like *pattern (cpl_plan_set_free, free); NULL: planning failed (logged). A
- * strategy that does not fit causes one warning and leaves the exchange to MPI (decided is 0). */
-struct cpl_plan_set *cpl_plan_root(const struct cpl_decision *decision, size_t header_bytes,
+/* Plans what was handed in at the decision, struct cpl_plan_header and messages (struct
+ * cpl_pattern_entry), by the settings' strategy, and fills the summaries. input: the root's own, of
+ * which needed, most_plans and turn count. Returns the plans, which the caller frees like *pattern
+ * (cpl_plan_set_free, free); NULL: planning failed (logged). A strategy that does not fit causes
+ * one warning and leaves the exchange to MPI (decided is 0). */
+struct cpl_plan_set *cpl_plan_root(const struct cpl_decision *decision,
                                    const struct cpl_agree_input *input,
-                                   enum cpl_embed_verdict reduced,
                                    struct cpl_plan_summary summary[CPL_MAX_PLANS],
                                    struct cpl_pattern *pattern);
 
@@ -67,9 +64,9 @@ enum cpl_status cpl_plan_root_machine(int32_t n_ranks, const unsigned char *head
                                       size_t header_bytes, struct cpl_machine *machine,
                                       struct cpl_error *error);
 
-/* Decides by the settings and the figures whether a plan that fits is used or tried: sets reason
- * and decided. */
-void cpl_plan_decide(struct cpl_plan_summary *summary, bool needed);
+/* Decides by the settings and the figures whether a plan is used or tried: sets reason and decided.
+ * fits: it is by the settings' strategy. */
+void cpl_plan_decide(struct cpl_plan_summary *summary, bool fits, bool needed);
 
 /* A time of which differences count, in milliseconds. */
 static inline double cpl_plan_now_ms(void)

@@ -39,14 +39,16 @@ static const struct cpl_strategy *asked_for(struct cpl_strategy_choice *choice)
 /* Whether planning together is the better short search of strategy auto: it finds what that finds
  * mostly, in milliseconds, unless ranks wait for a core in each round. What it does without
  * (doc/architecture.md) is left to the full search. */
-static bool replaces_short(const struct cpl_agree_input *input, const struct cpl_plan_size *size)
+static bool replaces_short(const struct cpl_agree_input *input, enum cpl_search search,
+                           const struct cpl_plan_size *size)
 {
-    return cpl_agree_search(input) == CPL_SEARCH_SHORT && input->most_plans > 1 &&
+    return search == CPL_SEARCH_SHORT && input->most_plans > 1 &&
            size->n_ranks >= LEAST_RANKS_FOR_SHORT && size->ranks_a_core < 1.5 &&
            cpl_plan_root_ms(size->n_messages, CPL_SEARCH_SHORT, 1, false) > CPL_TOGETHER_MS;
 }
 
-bool cpl_plan_is_together(const struct cpl_agree_input *input, const struct cpl_plan_size *size)
+bool cpl_plan_is_together(const struct cpl_agree_input *input, enum cpl_search search,
+                          const struct cpl_plan_size *size)
 {
     struct cpl_strategy_choice choice;
     const struct cpl_strategy *asked = asked_for(&choice);
@@ -55,7 +57,7 @@ bool cpl_plan_is_together(const struct cpl_agree_input *input, const struct cpl_
         return false;
     if (asked && !asked->walk)
         return false;
-    return planning == CPL_PLANNING_TOGETHER || (!asked && replaces_short(input, size)) ||
+    return planning == CPL_PLANNING_TOGETHER || (!asked && replaces_short(input, search, size)) ||
            ROOT_MS_PER_MESSAGE * (double)size->n_messages > (double)cpl_context.settings.budget;
 }
 
@@ -63,77 +65,67 @@ bool cpl_plan_is_together(const struct cpl_agree_input *input, const struct cpl_
 
 /* The ranks of each node where nodes are blocks of as many consecutive ranks, the last one maybe of
  * fewer; else 0. A block begins where a rank's node has a higher number than all nodes of the ranks
- * before; so no node has two blocks. */
-static int32_t block_size(MPI_Comm comm, const struct cpl_seat *seat, int rank, int n_ranks,
-                          bool *in_world)
+ * before; so no node has two blocks. Finds out, too, whether the ranks are those of MPI_COMM_WORLD
+ * in its order. */
+static int32_t block_size(struct cpl_together *p, const struct cpl_seat *seat)
 {
-    int64_t highest = -1, size = n_ranks;
-    cpl_collective_Exscan(&seat->node, &highest, 1, MPI_INT64_T, MPI_MAX, comm);
-    if (rank == 0)
+    int64_t highest = -1;
+    cpl_collective_Exscan(&seat->node, &highest, 1, MPI_INT64_T, MPI_MAX, p->comm);
+    if (p->rank == 0)
         highest = -1; /* MPI does not say */
     bool begins = seat->node > highest;
-    int64_t second = begins && rank > 0 ? rank : n_ranks; /* where the second block may begin */
-    cpl_collective_Allreduce(&second, &size, 1, MPI_INT64_T, MPI_MIN, comm);
-    bool fits = seat->node >= highest && begins == (rank % size == 0);
-    int64_t mine[] = {fits, seat->world_rank == rank}, all[] = {0, 0};
-    cpl_collective_Allreduce(mine, all, 2, MPI_INT64_T, MPI_MIN, comm);
-    *in_world = all[1] && !cpl_context.met_others && n_ranks == cpl_context.size;
+    int64_t size = begins && p->rank > 0 ? p->rank : p->n_ranks; /* where the second may begin */
+    cpl_collective_Allreduce(MPI_IN_PLACE, &size, 1, MPI_INT64_T, MPI_MIN, p->comm);
+    bool fits = seat->node >= highest && begins == (p->rank % size == 0);
+    int64_t all[] = {fits, seat->world_rank == p->rank};
+    cpl_collective_Allreduce(MPI_IN_PLACE, all, 2, MPI_INT64_T, MPI_MIN, p->comm);
+    p->in_world = all[1] && !cpl_context.met_others && p->n_ranks == cpl_context.size;
     return all[0] ? (int32_t)size : 0;
 }
 
-static bool machine_of_blocks(int32_t n_ranks, int32_t size, const struct cpl_planning_costs *costs,
-                              struct cpl_machine *machine)
+static bool machine_of_blocks(struct cpl_together *p, int32_t size,
+                              const struct cpl_planning_costs *costs)
 {
     struct cpl_error error;
-    if (cpl_machine_blocks(n_ranks, size, costs->shape_known ? &costs->shape : NULL, machine,
+    if (cpl_machine_blocks(p->n_ranks, size, costs->shape_known ? &costs->shape : NULL, &p->machine,
                            &error))
         return false;
-    machine->cores_per_node = 0; /* as cpl_plan_machine */
-    machine->costs = costs->costs;
+    p->machine.cores_per_node = 0; /* as cpl_plan_machine */
+    p->machine.costs = costs->costs;
     return true;
 }
 
-static bool machine_of_seats(MPI_Comm comm, int32_t n_ranks, const struct cpl_seat *seat,
-                             const struct cpl_planning_costs *costs, struct cpl_machine *machine)
+static bool machine_of_seats(struct cpl_together *p, const struct cpl_seat *seat,
+                             const struct cpl_planning_costs *costs)
 {
     struct cpl_error error;
-    unsigned char *seats = calloc((size_t)n_ranks, sizeof *seat);
-    if (!cpl_agree_all(comm, seats)) {
-        free(seats);
-        return false;
+    const int bytes = sizeof *seat;
+    unsigned char *seats = calloc((size_t)p->n_ranks, sizeof *seat);
+    bool made = cpl_agree_all(p->comm, seats);
+    if (made) {
+        cpl_collective_Allgather(seat, bytes, MPI_BYTE, seats, bytes, MPI_BYTE, p->comm);
+        made = cpl_agree_all(p->comm, !cpl_plan_machine(p->n_ranks, seats, sizeof *seat, costs,
+                                                        &p->machine, &error));
     }
-    cpl_collective_Allgather(seat, (int)sizeof *seat, MPI_BYTE, seats, (int)sizeof *seat, MPI_BYTE,
-                             comm);
-    bool made = !cpl_plan_machine(n_ranks, seats, sizeof *seat, costs, machine, &error);
     free(seats);
-    if (cpl_agree_all(comm, made))
-        return true;
-    if (made)
-        cpl_machine_free(machine);
-    return false;
+    return made;
 }
 
 /* Where all ranks sit, without one that knows it of all others. Mostly nodes are blocks of
  * consecutive ranks, which three reductions find out; then nothing is as long as there are ranks.
- * Else every rank gets all seats. Costs and the shape of a node are the root's. *in_world: the
- * ranks are those of MPI_COMM_WORLD in its order. Returns the same on all ranks; false (nothing to
- * free): one had no memory. Collective. */
-static bool find_machine(MPI_Comm comm, int root, struct cpl_machine *machine, bool *in_world)
+ * Else every rank gets all seats. Costs and the shape of a node are the root's. Returns the same on
+ * all ranks; false: one had no memory. Collective. */
+static bool find_machine(struct cpl_together *p)
 {
     struct cpl_planning_costs costs;
-    struct cpl_seat seat = cpl_agree_seat(comm);
-    int rank, n_ranks;
-    PMPI_Comm_rank(comm, &rank);
-    PMPI_Comm_size(comm, &n_ranks);
+    struct cpl_seat seat = cpl_agree_seat(p->comm);
     memset(&costs, 0, sizeof costs);
-    if (rank == root)
+    if (p->rank == p->root)
         cpl_plan_root_costs(&costs);
-    cpl_collective_Bcast(&costs, (int)sizeof costs, MPI_BYTE, root, comm);
-    int32_t size = block_size(comm, &seat, rank, n_ranks, in_world);
-    bool made = size > 0 ? machine_of_blocks(n_ranks, size, &costs, machine)
-                         : machine_of_seats(comm, n_ranks, &seat, &costs, machine);
-    if (made)
-        machine->lanes = cpl_context.settings.lanes;
+    cpl_collective_Bcast(&costs, (int)sizeof costs, MPI_BYTE, p->root, p->comm);
+    int32_t size = block_size(p, &seat);
+    bool made = size > 0 ? machine_of_blocks(p, size, &costs) : machine_of_seats(p, &seat, &costs);
+    p->machine.lanes = cpl_context.settings.lanes;
     return made;
 }
 
@@ -180,8 +172,6 @@ static bool list_candidates(struct cpl_together *p)
     for (int k = 0; k < p->n && p->tally < 0; k++)
         if (p->candidate[k].walk.n_waves > 1)
             p->tally = k;
-    void *fits = realloc(p->candidate, ((size_t)p->n + 1) * sizeof *p->candidate);
-    p->candidate = fits ? fits : p->candidate;
     if (listed)
         p->wave = calloc((size_t)p->n_waves, sizeof *p->wave);
     return cpl_agree_all(p->comm, listed && p->wave);
@@ -241,37 +231,28 @@ static void add_ports(struct cpl_together *p)
 
 _Static_assert(sizeof(struct cpl_local_counts) % sizeof(int64_t) == 0, "counts are words");
 
-/* Joins the counts of all ranks, of all candidates in turn. */
-static void join_counts(const struct cpl_together *p, struct cpl_local_counts *counts,
-                        struct cpl_local_counts *all, MPI_Op op)
-{
-    cpl_collective_Allreduce(counts, all, p->n * (int)(sizeof *all / sizeof(int64_t)), MPI_INT64_T,
-                             op, p->comm);
-    memcpy(counts, all, (size_t)p->n * sizeof *all);
-}
-
 /* Joins the times, sums and maxima of all ranks. Returns false on all ranks when one failed. */
 static bool join(struct cpl_together *p, int64_t straight[2])
 {
-    struct cpl_local_counts *all = calloc((size_t)p->n, sizeof *all);
-    double *us = calloc(2 * (size_t)p->n_waves, sizeof *us), *most = us + p->n_waves;
-    int64_t mine[] = {p->failed || !all || !us, p->input->n_straight, p->input->straight_bytes};
-    int64_t sum[] = {1, 0, 0};
-    cpl_collective_Allreduce(mine, sum, 3, MPI_INT64_T, MPI_SUM, p->comm);
-    if (sum[0] == 0) {
+    const int n_words = p->n * (int)(sizeof *p->sum / sizeof(int64_t));
+    double *us = calloc((size_t)p->n_waves, sizeof *us);
+    int64_t sum[] = {p->failed || !us, p->input->n_straight, p->input->straight_bytes};
+    bool done = cpl_collective_Allreduce(MPI_IN_PLACE, sum, 3, MPI_INT64_T, MPI_SUM, p->comm) ==
+                    MPI_SUCCESS &&
+                sum[0] == 0;
+    if (done) {
         memcpy(straight, sum + 1, 2 * sizeof *sum);
-        join_counts(p, p->sum, all, MPI_SUM);
-        join_counts(p, p->most, all, MPI_MAX);
         for (int w = 0; w < p->n_waves; w++)
             us[w] = p->wave[w].us;
-        cpl_collective_Allreduce(us, most, p->n_waves, MPI_DOUBLE, MPI_MAX, p->comm);
+        cpl_collective_Allreduce(MPI_IN_PLACE, p->sum, n_words, MPI_INT64_T, MPI_SUM, p->comm);
+        cpl_collective_Allreduce(MPI_IN_PLACE, p->most, n_words, MPI_INT64_T, MPI_MAX, p->comm);
+        cpl_collective_Allreduce(MPI_IN_PLACE, us, p->n_waves, MPI_DOUBLE, MPI_MAX, p->comm);
         for (int k = 0; k < p->n; k++)
             for (int32_t w = 0; w < p->candidate[k].walk.n_waves; w++)
-                p->candidate[k].us += most[p->candidate[k].first_wave + w];
+                p->candidate[k].us += us[p->candidate[k].first_wave + w];
     }
-    free(all);
     free(us);
-    return sum[0] == 0;
+    return done;
 }
 
 /* What the candidates take, alike on all ranks. straight: messages above the size limit, and their
@@ -313,7 +294,7 @@ static bool make_slice(struct cpl_together *p, const struct cpl_together_candida
     MPI_Comm comm = p->comm;
     struct cpl_local_plan local = {.n_in = 0};
     struct cpl_error error;
-    uint64_t waves = 0, all_waves = 0, hashes[2] = {0, 0}, all_hashes[2];
+    uint64_t waves, hashes[2];
     bool made = !p->failed && !cpl_local_plan_make(&c->walk, p->n_ranks, p->rank, c->passing.at,
                                                    c->passing.n, &local, &error);
     if (!cpl_agree_all(comm, made)) {
@@ -323,15 +304,15 @@ static bool make_slice(struct cpl_together *p, const struct cpl_together_candida
     }
     cpl_together_tell_later(p, &local);
     waves = local.waves;
-    cpl_collective_Allreduce(&waves, &all_waves, 1, MPI_UINT64_T, MPI_BOR, comm);
-    cpl_local_plan_order(&local, all_waves);
+    cpl_collective_Allreduce(MPI_IN_PLACE, &waves, 1, MPI_UINT64_T, MPI_BOR, comm);
+    cpl_local_plan_order(&local, waves);
     hashes[0] = local.row_hash;
     hashes[1] = local.edges_hash;
-    cpl_collective_Allreduce(hashes, all_hashes, 2, MPI_UINT64_T, MPI_SUM, comm);
+    cpl_collective_Allreduce(MPI_IN_PLACE, hashes, 2, MPI_UINT64_T, MPI_SUM, comm);
     summary->planned.n_waves = local.plan.n_waves;
-    summary->pattern_fingerprint = cpl_pattern_join_hashes(p->n_ranks, all_hashes[0]);
+    summary->pattern_fingerprint = cpl_pattern_join_hashes(p->n_ranks, hashes[0]);
     summary->plan_fingerprint = cpl_plan_join_hashes(summary->pattern_fingerprint, p->n_ranks,
-                                                     local.plan.n_waves, all_hashes[1]);
+                                                     local.plan.n_waves, hashes[1]);
     made = !p->failed && !cpl_local_plan_words(&local, summary->pattern_fingerprint,
                                                summary->plan_fingerprint, words, n_words, &error);
     cpl_local_plan_free(&local);
@@ -399,7 +380,7 @@ static bool plan(struct cpl_together *p, struct cpl_agree_output *output)
         output->n = k + 1;
         if (!make_slice(p, chosen[k], s, &output->words[k], &output->n_words[k]))
             return false;
-        cpl_plan_decide(s, p->input->needed);
+        cpl_plan_decide(s, true, p->input->needed);
         if (!s->decided) {
             free(output->words[k]);
             output->words[k] = NULL;
@@ -421,7 +402,7 @@ static void free_all(struct cpl_together *p)
     free(p->candidate);
     free(p->sum);
     free(p->wave);
-    cpl_sparse_close(&p->sparse);
+    free(p->sparse.records);
     cpl_machine_free(&p->machine);
 }
 
@@ -430,12 +411,14 @@ bool cpl_plan_together(MPI_Comm comm, int root, const struct cpl_agree_input *in
 {
     double start = cpl_plan_now_ms();
     bool fits = true;
-    struct cpl_together p = {.comm = comm, .root = root, .input = input};
+    struct cpl_together p = {.comm = comm,
+                             .root = root,
+                             .input = input,
+                             .sparse = {.comm = comm, .most_bytes = CPL_TOGETHER_MOST_BYTES}};
     PMPI_Comm_rank(comm, &p.rank);
     PMPI_Comm_size(comm, &p.n_ranks);
     memset(output, 0, sizeof *output);
-    cpl_sparse_open(&p.sparse, comm, CPL_TOGETHER_MOST_BYTES);
-    bool done = find_machine(comm, root, &p.machine, &p.in_world);
+    bool done = find_machine(&p);
     if (done) {
         p.by_mpi = cpl_machine_without_lanes(&p.machine);
         done = list_candidates(&p);

@@ -24,7 +24,8 @@ struct cpl_plan_size {
 /* Whether the ranks plan an exchange together: where one rank would take too long for it; and in
  * place of its short search, where enough ranks have a core each and the plans will be tried. Alike
  * on all ranks; local. */
-bool cpl_plan_is_together(const struct cpl_agree_input *input, const struct cpl_plan_size *size);
+bool cpl_plan_is_together(const struct cpl_agree_input *input, enum cpl_search search,
+                          const struct cpl_plan_size *size);
 
 /* What that is taken to last, in milliseconds: some two to four times what it takes by the model,
  * unless few ranks get most messages (bench/results/planning.md). */

@@ -22,9 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_BYTES  (64 << 20)
-#define MOST_STAGES 31
-#define TAG         2005 /* no other messages of the shim's communicators have it */
+#define MOST_BYTES (64 << 20)
+#define TAG        2005 /* no other messages of the shim's communicators have it */
 
 /* A bit of a label: all ends of the messages of all windows with the label are among the notes. The
  * lowest label of linked windows lacks it when one of them does. */
@@ -64,22 +63,17 @@ static int compare(uint64_t a, uint64_t b)
 void cpl_windows_free(struct cpl_windows *windows)
 {
     free(windows->window);
-    free(windows->sent);
-    free(windows->received);
+    free(windows->end);
     *windows = (struct cpl_windows){.n = 0};
 }
 
 static void note_end(struct cpl_windows *windows, const struct cpl_note *note, int32_t window)
 {
-    const struct cpl_message_end end = {note->peer, note->tag, window};
+    const bool sent = note->kind == CPL_NOTE_SENT;
     struct cpl_window *w = &windows->window[window];
-    if (note->kind != CPL_NOTE_SENT) {
-        windows->received[windows->n_received++] = end;
-        return;
-    }
-    if (w->n_sent++ == 0)
+    windows->end[windows->n_ends++] = (struct cpl_message_end){note->peer, note->tag, window, sent};
+    if (sent && w->n_sent++ == 0)
         w->tag = note->tag;
-    windows->sent[windows->n_sent++] = end;
 }
 
 bool cpl_windows_cut(struct cpl_windows *windows, const struct cpl_note *notes, int64_t n)
@@ -88,9 +82,8 @@ bool cpl_windows_cut(struct cpl_windows *windows, const struct cpl_note *notes, 
     bool blocking = false;
     const size_t room = (size_t)n + 1;
     *windows = (struct cpl_windows){.window = calloc(room, sizeof *windows->window),
-                                    .sent = calloc(room, sizeof *windows->sent),
-                                    .received = calloc(room, sizeof *windows->received)};
-    if (!windows->window || !windows->sent || !windows->received)
+                                    .end = calloc(room, sizeof *windows->end)};
+    if (!windows->window || !windows->end)
         return false;
     for (int64_t k = 0; k < n; k++) {
         const struct cpl_note *note = &notes[k];
@@ -131,8 +124,6 @@ struct table {
     combine *join;
     int64_t n;
     uint64_t *records;
-    int64_t n_left[MOST_STAGES], n_heard[MOST_STAGES]; /* what went by in a stage */
-    uint64_t *heard[MOST_STAGES];
     bool failed;
 };
 
@@ -209,22 +200,6 @@ static bool leaves(const struct table *t, uint64_t key, int stage)
     return ((cpl_hash_mix(key) % n + n - (uint64_t)t->of->rank) % n & bits) == UINT64_C(1) << stage;
 }
 
-/* Towards the owners. */
-static void go(struct table *t, int stage)
-{
-    const size_t bytes = t->words * sizeof *t->records;
-    uint64_t *leaving = malloc((size_t)(t->n + 1) * bytes);
-    int64_t n = 0;
-    t->failed |= !leaving;
-    for (int64_t k = 0; leaving && k < t->n; k++)
-        if (leaves(t, *record(t, t->records, k), stage))
-            memcpy(record(t, leaving, n++), record(t, t->records, k), bytes);
-    t->heard[stage] = shift(t, INT64_C(1) << stage, leaving, n, &t->n_heard[stage]);
-    t->n_left[stage] = n;
-    free(leaving);
-    t->failed = t->failed || !enter(t, t->heard[stage], t->n_heard[stage]);
-}
-
 /* Copies the values of n records, in the order of keys, between them and the table. */
 static void copy_values(struct table *t, uint64_t *records, int64_t n, bool to_table)
 {
@@ -238,18 +213,31 @@ static void copy_values(struct table *t, uint64_t *records, int64_t n, bool to_t
     }
 }
 
-/* Back from the owners. */
-static void come_back(struct table *t, int stage)
+/* A stage and those behind it: records leave towards their owners, and their values come back. */
+static void pass(struct table *t, int stage)
 {
-    int64_t n;
+    const int64_t distance = INT64_C(1) << stage;
+    const size_t bytes = t->words * sizeof *t->records;
+    int64_t n = 0, n_heard, n_came;
+    if (distance >= t->of->n_ranks)
+        return;
+    uint64_t *leaving = malloc((size_t)(t->n + 1) * bytes);
+    t->failed |= !leaving;
+    for (int64_t k = 0; leaving && k < t->n; k++)
+        if (leaves(t, *record(t, t->records, k), stage))
+            memcpy(record(t, leaving, n++), record(t, t->records, k), bytes);
+    uint64_t *heard = shift(t, distance, leaving, n, &n_heard);
+    free(leaving);
+    t->failed = t->failed || !enter(t, heard, n_heard);
+    pass(t, stage + 1);
     if (!t->failed)
-        copy_values(t, t->heard[stage], t->n_heard[stage], false);
-    uint64_t *came = shift(t, -(INT64_C(1) << stage), t->heard[stage], t->n_heard[stage], &n);
-    t->failed |= n != t->n_left[stage];
+        copy_values(t, heard, n_heard, false);
+    uint64_t *came = shift(t, -distance, heard, n_heard, &n_came);
+    t->failed |= n_came != n;
     if (!t->failed)
-        copy_values(t, came, n, true);
+        copy_values(t, came, n_came, true);
     free(came);
-    free(t->heard[stage]);
+    free(heard);
 }
 
 /* Joins the records, of so many words. `how` is associative and commutative; no record is joined
@@ -258,19 +246,13 @@ static void join(struct recognising *r, size_t words, combine *how)
 {
     struct table t = {.of = r, .words = words, .join = how, .failed = r->failed};
     const size_t bytes = t.words * sizeof *r->records, room = (size_t)(r->n + 1) * bytes;
-    int n_stages = 0;
     uint64_t *own = t.failed ? NULL : malloc(room);
     if (own && r->n > 0) {
         memcpy(own, r->records, (size_t)r->n * bytes);
         qsort(own, (size_t)r->n, bytes, by_key);
     }
     t.failed = t.failed || !enter(&t, own, r->n);
-    while (INT64_C(1) << n_stages < r->n_ranks)
-        n_stages++;
-    for (int stage = 0; stage < n_stages; stage++)
-        go(&t, stage);
-    for (int stage = n_stages - 1; stage >= 0; stage--)
-        come_back(&t, stage);
+    pass(&t, 0);
     for (int64_t k = 0; k < r->n && !t.failed; k++) {
         uint64_t *mine = record(&t, r->records, k);
         memcpy(mine, bsearch(mine, t.records, (size_t)t.n, bytes, by_key), bytes);
@@ -307,15 +289,12 @@ static void join_ends(uint64_t *into, const uint64_t *record)
     into[N_ENDS] += record[N_ENDS];
 }
 
-static bool are_alike(const struct cpl_message_end *a, const struct cpl_message_end *b)
-{
-    return a->peer == b->peer && a->tag == b->tag;
-}
-
 /* Windows ascend as the messages do. */
 static int by_message(const void *a, const void *b)
 {
     const struct cpl_message_end *x = a, *y = b;
+    if (x->sent != y->sent)
+        return x->sent ? -1 : 1;
     if (x->peer != y->peer)
         return x->peer < y->peer ? -1 : 1;
     if (x->tag != y->tag)
@@ -323,24 +302,27 @@ static int by_message(const void *a, const void *b)
     return (x->window > y->window) - (x->window < y->window);
 }
 
-/* Makes a record of each of n ends. All messages sent have been received, so the last one sent with
- * a source, destination and tag is the last one received, and so on backwards. */
-static void list_ends(struct recognising *r, struct cpl_message_end *ends, int64_t n, bool sent)
+/* Makes a record of each end. All messages sent have been received, so the last one sent with a
+ * source, destination and tag is the last one received, and so on backwards. */
+static void list_ends(struct recognising *r)
 {
+    const int64_t n = r->windows.n_ends;
     uint64_t number = 0;
     if (n > 0)
-        qsort(ends, (size_t)n, sizeof *ends, by_message);
+        qsort(r->windows.end, (size_t)n, sizeof *r->windows.end, by_message);
     for (int64_t k = n - 1; k >= 0; k--) {
-        const struct cpl_message_end *end = &ends[k];
-        int32_t from = sent ? r->rank : end->peer, to = sent ? end->peer : r->rank;
-        uint64_t *at = r->records + (r->n + k) * END_RECORD;
-        number = k + 1 < n && are_alike(end, end + 1) ? number + 1 : 0;
+        const struct cpl_message_end *end = &r->windows.end[k];
+        int32_t from = end->sent ? r->rank : end->peer, to = end->sent ? end->peer : r->rank;
+        uint64_t *at = r->records + k * END_RECORD;
+        bool again = k + 1 < n && end->peer == end[1].peer && end->tag == end[1].tag &&
+                     end->sent == end[1].sent;
+        number = again ? number + 1 : 0;
         at[0] =
             cpl_hash_word(cpl_window_hash(from, to), (uint64_t)(uint32_t)end->tag << 32 | number);
         at[LOW] = at[HIGH] = r->name[end->window];
         at[N_ENDS] = 1;
     }
-    r->n += n;
+    r->n = n;
 }
 
 static int by_window(const void *a, const void *b)
@@ -366,14 +348,11 @@ static void take_end(struct recognising *r, int32_t window, const uint64_t *know
 
 static void find_links(struct recognising *r)
 {
-    const struct cpl_windows *w = &r->windows;
     int64_t n_left = 0;
-    list_ends(r, w->sent, w->n_sent, true);
-    list_ends(r, w->received, w->n_received, false);
+    list_ends(r);
     join(r, END_RECORD, join_ends);
     for (int64_t k = 0; k < r->n; k++)
-        take_end(r, (k < w->n_sent ? &w->sent[k] : &w->received[k - w->n_sent])->window,
-                 r->records + k * END_RECORD);
+        take_end(r, r->windows.end[k].window, r->records + k * END_RECORD);
     sort(r->link, r->n_links);
     for (int64_t k = 0; k < r->n_links; k++)
         if (n_left == 0 || by_window(&r->link[k], &r->link[n_left - 1]) != 0)

@@ -31,17 +31,18 @@ struct cpl_window {
     int64_t end_note; /* number of the note that ended the window; -1: none */
 };
 
-/* One end of a message that the rank sent or received, in the order of notes. */
+/* One end of a message that the rank sent or received. */
 struct cpl_message_end {
     int32_t peer, tag, window;
+    bool sent;
 };
 
 /* A rank's windows. */
 struct cpl_windows {
     int32_t n;
     struct cpl_window *window;
-    int64_t n_sent, n_received;
-    struct cpl_message_end *sent, *received;
+    int64_t n_ends;
+    struct cpl_message_end *end; /* in the order of notes */
 };
 
 /* Cuts n notes, in the order in which they were made, into windows. A blocking receive ends a

@@ -125,17 +125,6 @@ static int64_t join_leaving(struct leaving *leaving, int64_t n)
     return kept;
 }
 
-/* Moves the records to the front of what leaves, and gives back the rest of its memory. */
-static struct record *only_records(struct round *round)
-{
-    unsigned char *at = (unsigned char *)round->leaving;
-    for (int64_t k = 0; k < round->n; k++)
-        memmove(at + (size_t)k * sizeof(struct record), &round->leaving[k].record,
-                sizeof(struct record));
-    void *less = realloc(at, (size_t)round->n * sizeof(struct record) + 1);
-    return less ? less : (void *)at;
-}
-
 /* Sends what leaves. Returns how many records came. */
 static int64_t send_round(struct cpl_together *p, struct round *round, bool join)
 {
@@ -143,19 +132,20 @@ static int64_t send_round(struct cpl_together *p, struct round *round, bool join
         qsort(round->leaving, (size_t)round->n, sizeof *round->leaving, by_next);
     int64_t n = join ? join_leaving(round->leaving, round->n) : round->n;
     int *to = calloc((size_t)n + 1, sizeof *to);
-    p->failed |= !to;
-    for (int64_t k = 0; k < n && to; k++)
+    struct record *records = calloc((size_t)n + 1, sizeof *records);
+    bool ready = to && records;
+    for (int64_t k = 0; k < n && ready; k++) {
         to[k] = round->leaving[k].to;
+        records[k] = round->leaving[k].record;
+    }
     p->n_handled += round->n;
-    round->n = n;
-    struct record *records = only_records(round);
-    int64_t came = cpl_sparse_round(&p->sparse, to, records, to ? n : 0, sizeof *records);
-    p->failed |= p->sparse.failed;
+    free(round->leaving);
+    *round = (struct round){NULL};
+    int64_t came = cpl_sparse_round(&p->sparse, to, records, ready ? n : 0, sizeof *records);
+    p->failed |= !ready || p->sparse.failed;
     p->n_handled += came;
     free(to);
     free(records);
-    round->leaving = NULL;
-    round->n = round->room = 0;
     return came;
 }
 
@@ -185,8 +175,7 @@ static struct cpl_passing_here count(struct cpl_together *p, struct cpl_together
     return here;
 }
 
-/* Counts messages that are at this rank, and lets them leave unless they end here. There is room.
- */
+/* Counts messages that are at this rank, and lets them leave unless they end here. It has room. */
 static void pass(struct cpl_together *p, const struct record *r, struct round *round)
 {
     struct cpl_together_candidate *c = &p->candidate[r->candidate];
@@ -220,7 +209,8 @@ static void pass_own(struct cpl_together *p, struct round *round)
         return;
     for (int k = 0; k < p->n; k++)
         for (int m = 0; m < input->n_messages; m++) {
-            struct record r = {(int16_t)k, 0, 0, p->rank, input->dst[m], 1, input->bytes[m]};
+            const struct cpl_pattern_entry *e = &input->messages[m];
+            struct record r = {(int16_t)k, 0, 0, p->rank, e->dst, 1, e->volume};
             if (k == p->tally)
                 r.link = (int8_t)cpl_machine_link(&p->machine, r.src, r.dst);
             pass(p, &r, round);
@@ -276,9 +266,10 @@ void cpl_together_tell(struct cpl_together *p, struct cpl_together_candidate *co
     int32_t n_rounds = 0;
     for (int k = 0; k < n; k++) {
         n_rounds = chosen[k]->walk.n_waves > n_rounds ? chosen[k]->walk.n_waves : n_rounds;
-        for (int m = 0; m < p->input->n_messages; m++)
-            keep_passing(p, &chosen[k]->passing,
-                         (struct cpl_passing){p->rank, p->input->dst[m], p->input->bytes[m]});
+        for (int m = 0; m < p->input->n_messages; m++) {
+            const struct cpl_pattern_entry *e = &p->input->messages[m];
+            keep_passing(p, &chosen[k]->passing, (struct cpl_passing){p->rank, e->dst, e->volume});
+        }
     }
     for (int32_t r = 0; r < n_rounds; r++) {
         for (int k = 0; k < n; k++)

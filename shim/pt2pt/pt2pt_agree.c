@@ -189,7 +189,7 @@ struct slices {
 };
 
 /* Whether all messages of a plan go by lanes: then nothing is gained where they ride in reductions,
- * which go in memory, too (carry/embed_memory.h). */
+ * which go in memory, too (carry/embed.h). */
 static bool is_in_memory(const struct cpl_plan_summary *summary)
 {
     return summary->planned.mpi_max == 0;
@@ -259,20 +259,15 @@ static int plan_exchange(struct cpl_comm_state *state, struct cpl_known_exchange
         .able = true, .pt2pt = true, .most_plans = 1, .reduced = reduced, .turn = &turn};
     struct cpl_agree_output output;
     int n = s ? s->n_dests : 0;
-    int *dst = calloc((size_t)n + 1, sizeof *dst);
-    int64_t *bytes = calloc((size_t)n + 1, sizeof *bytes);
-    input.able = dst && bytes;
-    for (int k = 0; k < n && input.able; k++) {
-        if (s->dest[k] == state->rank)
-            continue;
-        dst[input.n_messages] = s->dest[k];
-        bytes[input.n_messages++] = s->bytes[k];
-    }
-    input.dst = dst;
-    input.bytes = bytes;
+    struct cpl_pattern_entry *messages = calloc((size_t)n + 1, sizeof *messages);
+    input.able = messages;
+    for (int k = 0; k < n && messages; k++)
+        if (s->dest[k] != state->rank)
+            messages[input.n_messages++] =
+                (struct cpl_pattern_entry){state->rank, s->dest[k], s->bytes[k], -1};
+    input.messages = messages;
     bool agreed = cpl_plan_agree(state->private_comm, &input, &output);
-    free(dst);
-    free(bytes);
+    free(messages);
     if (!agreed)
         return CPL_NO_PLAN;
     struct cpl_plan_summary *summary = &output.summary[0];
@@ -336,16 +331,16 @@ static bool add_plans(struct cpl_comm_state *state, bool ready, struct slices *s
 
 /* What this rank sends in the exchanges whose messages ride in reductions in any order; NULL: no
  * memory. */
-static struct cpl_handed_message *list_riding(const struct cpl_pt2pt *p,
-                                              const struct exchanges *exchanges,
-                                              const struct slices *slices, int rank, int *n)
+static struct cpl_pattern_entry *list_riding(const struct cpl_pt2pt *p,
+                                             const struct exchanges *exchanges,
+                                             const struct slices *slices, int rank, int *n)
 {
     size_t most = 1;
     for (int e = 0; e < exchanges->n; e++) {
         const struct cpl_signature *sent = signature_of(p, exchanges->of[e]);
         most += sent ? (size_t)sent->n_dests : 0;
     }
-    struct cpl_handed_message *messages = calloc(most, sizeof *messages);
+    struct cpl_pattern_entry *messages = calloc(most, sizeof *messages);
     *n = 0;
     for (int e = 0; e < exchanges->n && messages; e++) {
         const struct cpl_signature *sent = signature_of(p, exchanges->of[e]);
@@ -354,7 +349,8 @@ static struct cpl_handed_message *list_riding(const struct cpl_pt2pt *p,
             continue;
         for (int k = 0; k < sent->n_dests; k++)
             if (sent->dest[k] != rank)
-                messages[(*n)++] = (struct cpl_handed_message){sent->bytes[k], sent->dest[k], -1};
+                messages[(*n)++] =
+                    (struct cpl_pattern_entry){rank, sent->dest[k], sent->bytes[k], -1};
     }
     return messages;
 }
@@ -370,7 +366,7 @@ static void map_ranks(struct cpl_comm_state *state, const struct exchanges *exch
         any |= rides_in_any_order(p, slices, plan);
     if (!any || p->line->embed.points)
         return;
-    struct cpl_handed_message *messages = list_riding(p, exchanges, slices, state->rank, &n);
+    struct cpl_pattern_entry *messages = list_riding(p, exchanges, slices, state->rank, &n);
     cpl_embed_map(state, n, messages);
     free(messages);
 }

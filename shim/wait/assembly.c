@@ -7,10 +7,12 @@
 #include "shim/base/shared_memory.h"
 #include "shim/state/context.h"
 #include "shim/state/memory.h"
+#include "shim/wait/away.h"
 #include "shim/wait/progress.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define LINE 128 /* bytes: two cache lines, which processors fetch together */
 
@@ -22,7 +24,6 @@ struct cpl_assembly {
     int keyval;       /* key of a communicator's seats */
     unsigned char *memory;
     int64_t bytes;
-    unsigned char *scratch;
     uint32_t n_rounds;
     uint32_t n_barriers[]; /* with each rank of the node, that this one has entered */
 };
@@ -32,12 +33,6 @@ struct seats {
     int n;      /* 0: they are not all on one node */
     bool whole; /* they are all ranks of MPI_COMM_WORLD */
     int seat[];
-};
-
-/* A vector that others see. */
-struct slot {
-    _Alignas(16) _Atomic uint32_t round; /* whose vector it is; written last */
-    _Alignas(16) unsigned char vector[CPL_ASSEMBLY_VECTOR];
 };
 
 static int64_t in_lines(int64_t bytes)
@@ -53,19 +48,20 @@ int cpl_assembly_steps(int n)
     return (n_doublings + 2) / 3 + 2;
 }
 
+/* A vector that others see. */
+struct slot {
+    _Alignas(LINE) _Atomic uint32_t round; /* whose vector it is; written last */
+    _Alignas(16) unsigned char vector[CPL_ASSEMBLY_VECTOR];
+};
+
 static int64_t numbers_bytes(int n)
 {
     return in_lines((int64_t)sizeof(uint32_t) * n);
 }
 
-static int64_t slot_bytes(void)
-{
-    return in_lines(sizeof(struct slot));
-}
-
 static int64_t row_bytes(int n)
 {
-    return numbers_bytes(n) + 2 * cpl_assembly_steps(n) * slot_bytes();
+    return numbers_bytes(n) + 2 * cpl_assembly_steps(n) * (int64_t)sizeof(struct slot);
 }
 
 int64_t cpl_assembly_bytes(int n)
@@ -81,19 +77,24 @@ static int free_seats(MPI_Comm comm, int keyval, void *seats, void *extra)
     return MPI_SUCCESS;
 }
 
+static void free_parts(MPI_Comm *node, MPI_Comm *leaders, unsigned char *memory, int64_t bytes)
+{
+    if (memory)
+        cpl_shared_free(memory, bytes);
+    PMPI_Comm_free(node);
+    if (*leaders != MPI_COMM_NULL)
+        PMPI_Comm_free(leaders);
+}
+
 struct cpl_assembly *cpl_assembly_make(MPI_Comm node, MPI_Comm leaders, unsigned char *memory,
                                        int64_t bytes)
 {
     int n = 0;
     PMPI_Comm_size(node, &n);
     struct cpl_assembly *a = calloc(1, sizeof *a + (size_t)n * sizeof *a->n_barriers);
-    if (a)
-        a->scratch = aligned_alloc(16, CPL_ASSEMBLY_SCRATCH * CPL_ASSEMBLY_VECTOR);
-    if (!a || !a->scratch ||
-        PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_seats, &a->keyval, NULL) !=
-            MPI_SUCCESS) {
-        if (a)
-            free(a->scratch);
+    if (!a || PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_seats, &a->keyval, NULL) !=
+                  MPI_SUCCESS) {
+        free_parts(&node, &leaders, memory, bytes);
         free(a);
         return NULL;
     }
@@ -110,57 +111,33 @@ void cpl_assembly_free(struct cpl_assembly *a)
 {
     if (!a)
         return;
-    cpl_shared_free(a->memory, a->bytes);
+    free_parts(&a->node, &a->leaders, a->memory, a->bytes);
     PMPI_Comm_free_keyval(&a->keyval);
-    PMPI_Comm_free(&a->node);
-    if (a->leaders != MPI_COMM_NULL)
-        PMPI_Comm_free(&a->leaders);
-    free(a->scratch);
     free(a);
-}
-
-static void find_seats(const struct cpl_assembly *a, MPI_Comm comm, struct seats *kept, int n)
-{
-    MPI_Group all, node, world;
-    int in_world;
-    PMPI_Comm_group(comm, &all);
-    PMPI_Comm_group(a->node, &node);
-    PMPI_Comm_group(MPI_COMM_WORLD, &world);
-    kept->n = n;
-    kept->whole = n == cpl_context.size;
-    for (int k = 0; k < n; k++) {
-        PMPI_Group_translate_ranks(all, 1, &k, node, &kept->seat[k]);
-        if (kept->seat[k] == MPI_UNDEFINED)
-            kept->n = 0;
-        PMPI_Group_translate_ranks(all, 1, &k, world, &in_world);
-        kept->whole &= in_world != MPI_UNDEFINED;
-    }
-    PMPI_Group_free(&all);
-    PMPI_Group_free(&node);
-    PMPI_Group_free(&world);
-}
-
-static struct seats *keep_seats(const struct cpl_assembly *a, MPI_Comm comm, int n)
-{
-    struct seats *kept = malloc(sizeof *kept + (size_t)n * sizeof *kept->seat);
-    if (!kept)
-        return NULL;
-    find_seats(a, comm, kept, n);
-    if (PMPI_Comm_set_attr(comm, a->keyval, kept) == MPI_SUCCESS)
-        return kept;
-    free(kept);
-    return NULL;
 }
 
 /* Waits for memory: the other ranks of the communicator wait in memory, too. */
 static const struct seats *seats_of(const struct cpl_assembly *a, MPI_Comm comm)
 {
     struct seats *kept;
+    MPI_Group all, node;
     int found = 0, tries = 0, n;
     if (PMPI_Comm_get_attr(comm, a->keyval, &kept, &found) == MPI_SUCCESS && found)
         return kept;
     PMPI_Comm_size(comm, &n);
-    while (!(kept = keep_seats(a, comm, n)))
+    kept = cpl_memory_need(sizeof *kept + (size_t)n * sizeof *kept->seat, "a communicator");
+    PMPI_Comm_group(comm, &all);
+    PMPI_Comm_group(a->node, &node);
+    kept->n = n;
+    kept->whole = n == cpl_context.size && cpl_away_is_of_this_world(all);
+    for (int k = 0; k < n; k++) {
+        PMPI_Group_translate_ranks(all, 1, &k, node, &kept->seat[k]);
+        if (kept->seat[k] == MPI_UNDEFINED)
+            kept->n = 0;
+    }
+    PMPI_Group_free(&all);
+    PMPI_Group_free(&node);
+    while (PMPI_Comm_set_attr(comm, a->keyval, kept) != MPI_SUCCESS)
         cpl_memory_wait(&tries, "a communicator");
     cpl_memory_put_by();
     return kept;
@@ -264,7 +241,7 @@ void cpl_assembly_gather(MPI_Comm comm)
 static struct slot *slot_of(const struct cpl_assembly *a, int seat, int step)
 {
     int64_t number = (int64_t)(a->n_rounds % 2) * cpl_assembly_steps(a->n) + step;
-    return (struct slot *)(void *)(row_of(a, seat) + numbers_bytes(a->n) + number * slot_bytes());
+    return (struct slot *)(void *)(row_of(a, seat) + numbers_bytes(a->n)) + number;
 }
 
 bool cpl_assembly_is_whole(void)
@@ -278,21 +255,13 @@ void cpl_assembly_begin_round(void)
     cpl_context.comms.assembly->n_rounds++;
 }
 
-unsigned char *cpl_assembly_vector(int step)
+void cpl_assembly_show(int step, const void *vector, size_t bytes)
 {
     const struct cpl_assembly *a = cpl_context.comms.assembly;
-    return slot_of(a, a->rank, step)->vector;
-}
-
-unsigned char *cpl_assembly_scratch(void)
-{
-    return cpl_context.comms.assembly->scratch;
-}
-
-void cpl_assembly_show(int step)
-{
-    const struct cpl_assembly *a = cpl_context.comms.assembly;
-    atomic_store_explicit(&slot_of(a, a->rank, step)->round, a->n_rounds, memory_order_release);
+    struct slot *slot = slot_of(a, a->rank, step);
+    if (bytes > 0)
+        memcpy(slot->vector, vector, bytes);
+    atomic_store_explicit(&slot->round, a->n_rounds, memory_order_release);
 }
 
 const unsigned char *cpl_assembly_see(MPI_Comm comm, int rank, int step)

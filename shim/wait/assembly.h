@@ -18,6 +18,7 @@
 
 #include <mpi.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* In cpl_context.comms. */
@@ -32,8 +33,8 @@ int cpl_assembly_steps(int n);
 int64_t cpl_assembly_bytes(int n);
 
 /* What the caller needs to take part. node: the ranks of the node; leaders: the first ranks of all
- * nodes, MPI_COMM_NULL on others; memory: the node's, zeros. All become the assembly's. NULL: there
- * is no memory for it, or MPI fails; they stay the caller's. Local. */
+ * nodes, MPI_COMM_NULL on others; memory: the node's, zeros, or NULL. All become the assembly's.
+ * NULL: there is no memory for it, or MPI fails; they are freed. */
 struct cpl_assembly *cpl_assembly_make(MPI_Comm node, MPI_Comm leaders, unsigned char *memory,
                                        int64_t bytes);
 
@@ -52,16 +53,11 @@ bool cpl_assembly_is_whole(void);
 /* Begins the next round. All ranks of MPI_COMM_WORLD begin the same rounds. */
 void cpl_assembly_begin_round(void);
 
-/* This rank's vector of a step: to be filled, then shown to the others. Aligned to 16 bytes. */
-unsigned char *cpl_assembly_vector(int step);
-void cpl_assembly_show(int step);
-
-/* Room for CPL_ASSEMBLY_SCRATCH vectors. */
-#define CPL_ASSEMBLY_SCRATCH 8
-unsigned char *cpl_assembly_scratch(void);
+/* Shows this rank's vector of a step to the others. */
+void cpl_assembly_show(int step, const void *vector, size_t bytes);
 
 /* Polls until a rank of comm, which has the ranks of MPI_COMM_WORLD in any order, shows its vector
- * of a step of this round. */
+ * of a step of this round; aligned to 16 bytes. */
 const unsigned char *cpl_assembly_see(MPI_Comm comm, int rank, int step);
 
 #endif

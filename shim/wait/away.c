@@ -3,7 +3,6 @@
 #include "shim/wait/progress.h"
 
 #include "shim/state/context.h"
-#include "shim/wait/collective.h"
 
 /* Tags of its messages. */
 enum cpl_away_kind { CPL_AWAY_GATHER, CPL_AWAY_LEADER };

@@ -8,23 +8,18 @@
 #include "shim/state/describe.h"
 #include "shim/wait/away.h"
 
-static bool is_intercommunicator(MPI_Comm comm)
-{
-    int inter = 0;
-    PMPI_Comm_test_inter(comm, &inter);
-    return inter;
-}
-
 bool cpl_collective_of_this_world(MPI_Comm comm)
 {
     MPI_Group group;
+    int inter = 0;
     if (!cpl_context.met_others)
         return true;
     if (PMPI_Comm_group(comm, &group) != MPI_SUCCESS)
         return false;
     bool within = cpl_away_is_of_this_world(group);
     PMPI_Group_free(&group);
-    if (within && is_intercommunicator(comm)) {
+    PMPI_Comm_test_inter(comm, &inter);
+    if (within && inter) {
         PMPI_Comm_remote_group(comm, &group);
         within = cpl_away_is_of_this_world(group);
         PMPI_Group_free(&group);
@@ -181,16 +176,8 @@ bool cpl_collective_is_refused(MPI_Comm comm, const struct cpl_arguments *a)
 int cpl_collective_waitsome(int n, MPI_Request requests[], int *n_done, int indices[],
                             MPI_Status statuses[])
 {
-    if (!cpl_progress_needed()) {
-        CPL_OUTSIDE;
-        return PMPI_Waitsome(n, requests, n_done, indices, statuses);
-    }
-    for (;;) {
-        int result = PMPI_Testsome(n, requests, n_done, indices, statuses);
-        if (result != MPI_SUCCESS || *n_done != 0)
-            return result;
-        cpl_progress_poll();
-    }
+    CPL_OUTSIDE;
+    return PMPI_Waitsome(n, requests, n_done, indices, statuses);
 }
 
 int cpl_collective_waitall(int n, MPI_Request requests[], MPI_Status statuses[])

@@ -13,13 +13,7 @@
 
 #include <cmocka.h>
 
-enum {
-    MADE_TYPE = 0x10000,
-    MADE_OP = 77,
-    FIRST_SPLIT = 40,
-    WORLD_GROUP = 99,
-    MOST_BYTES = 1 << 16
-};
+enum { MADE_TYPE = 0x10000, MADE_OP = 77, FIRST_SPLIT = 40, MOST_BYTES = 1 << 16 };
 
 static struct {
     int n_types, n_ops, n_comms, n_splits; /* of all ranks, not freed; splits ever */
@@ -347,26 +341,6 @@ int cpl_collective_Comm_split(MPI_Comm comm, int colour, int key, MPI_Comm *made
     }
     mock.n_comms++;
     *made = collectives_comm(FIRST_SPLIT + mock.n_splits, fibers_rank());
-    return MPI_SUCCESS;
-}
-
-/* Of all ranks in their order. */
-int cpl_collective_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *made)
-{
-    assert_int_equal((uintptr_t)group, WORLD_GROUP);
-    return cpl_collective_Comm_split(comm, 0, fibers_rank(), made);
-}
-
-int PMPI_Comm_group(MPI_Comm comm, MPI_Group *group)
-{
-    assert_true(comm == MPI_COMM_WORLD);
-    *group = (MPI_Group)(uintptr_t)WORLD_GROUP;
-    return MPI_SUCCESS;
-}
-
-int PMPI_Group_free(MPI_Group *group)
-{
-    *group = MPI_GROUP_NULL;
     return MPI_SUCCESS;
 }
 

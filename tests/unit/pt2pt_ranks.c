@@ -210,15 +210,16 @@ void cpl_embed_decide(struct cpl_comm_state *state)
     fibers_meet(&(struct fibers_call){.name = "decide about reductions"}, NULL, NULL);
 }
 
-void cpl_embed_map(struct cpl_comm_state *state, int n, const struct cpl_handed_message *messages)
+void cpl_embed_map(struct cpl_comm_state *state, int n, const struct cpl_pattern_entry *messages)
 {
     (void)state, (void)n, (void)messages;
     fibers_meet(&(struct fibers_call){.name = "map"}, NULL, NULL);
 }
 
-void cpl_embed_take(struct cpl_line *line, const unsigned char *segment)
+size_t cpl_embed_take(struct cpl_line *line, const unsigned char *segment)
 {
     (void)line, (void)segment;
+    return 0;
 }
 
 enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op op, bool blocking)

@@ -57,12 +57,14 @@ static void take_rank(struct all *all, int rank, const struct cpl_note *notes, i
     for (int k = 0; k < w.n; k++, all->n_windows++)
         all->window[all->n_windows] = (struct window){
             rank, w.window[k], first + w.window[k].end_note, all->n_windows, false, -1};
-    for (int64_t k = 0; k < w.n_sent; k++)
-        all->sent[all->n_sent++] =
-            (struct end){rank, w.sent[k].peer, w.sent[k].tag, before + w.sent[k].window};
-    for (int64_t k = 0; k < w.n_received; k++)
-        all->received[all->n_received++] = (struct end){w.received[k].peer, rank, w.received[k].tag,
-                                                        before + w.received[k].window};
+    for (int64_t k = 0; k < w.n_ends; k++) {
+        const struct cpl_message_end *e = &w.end[k];
+        if (e->sent)
+            all->sent[all->n_sent++] = (struct end){rank, e->peer, e->tag, before + e->window};
+        else
+            all->received[all->n_received++] =
+                (struct end){e->peer, rank, e->tag, before + e->window};
+    }
     cpl_windows_free(&w);
 }
 

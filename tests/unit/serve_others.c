@@ -20,10 +20,10 @@ struct cpl_executor *cpl_exchange_executor(const struct cpl_exchange *exchange, 
     return NULL;
 }
 
-struct cpl_executor_work cpl_executor_work(const struct cpl_executor *executor)
+int64_t cpl_executor_forwarded(const struct cpl_executor *executor)
 {
     (void)executor;
-    return (struct cpl_executor_work){0};
+    return 0;
 }
 
 bool cpl_report_is_wanted(void)

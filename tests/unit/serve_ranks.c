@@ -203,7 +203,7 @@ bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
                     struct cpl_agree_output *output)
 {
     *output = (struct cpl_agree_output){.n = 1};
-    assert_int_equal(input->bytes[input->n_messages - 1], 1);
+    assert_int_equal(input->messages[input->n_messages - 1].volume, 1);
     return find_plan(comm, input->able);
 }
 
