@@ -27,7 +27,6 @@
 #include <mpi.h>
 #include <stdint.h>
 
-
 /* The helper thread and the program call MPI in turns, which needs MPI_THREAD_SERIALIZED. The
  * program is told the level that it asked for. */
 EXPORT int MPI_Init(int *argc, char ***argv)
