@@ -65,15 +65,13 @@ static int32_t *cut(struct cpl_decision *decision, const struct cpl_plan *plan,
 
 extern char **environ;
 
-/* Ranks for each of this node's processors, as far as hydra or Slurm ("4(x2)") tells; 1 at least.
- */
-static double ranks_a_core(void)
+/* Ranks of this node, as far as hydra or Slurm ("4(x2)") tells; 0: neither does. */
+static double n_local_ranks(void)
 {
     const char *text = cpl_variable(environ, "MPI_LOCALNRANKS");
     if (!text)
         text = cpl_variable(environ, "SLURM_STEP_TASKS_PER_NODE");
-    double n = text ? (double)strtol(text, NULL, 10) / (double)cpl_shared_processors() : 1;
-    return n > 1 ? n : 1;
+    return text ? (double)strtol(text, NULL, 10) : 0;
 }
 
 /* What the ranks' inputs are together. */
@@ -89,21 +87,10 @@ struct all_inputs {
 static bool add_up(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,
                    struct all_inputs *all)
 {
-    enum {
-        MESSAGES,
-        EXCHANGES,
-        RANKS,
-        UNABLE,
-        SO_FAR,
-        TO_SPEND,
-        ELAPSED,
-        RATIO,
-        A_CORE,
-        APART,
-        N_WORDS
-    };
+    enum { MESSAGES, EXCHANGES, RANKS, UNABLE, SO_FAR, TO_SPEND, ELAPSED, RATIO, CORE, APART, N };
     const double ratio = cpl_context.account.planning_ratio;
-    int64_t mine[N_WORDS] = {
+    const double on_core = n_local_ranks() / (double)cpl_shared_processors();
+    int64_t mine[N] = {
         [MESSAGES] = input->n_messages,
         [EXCHANGES] = input->n_exchanges > 1 ? input->n_exchanges : 1,
         [RANKS] = 1,
@@ -112,15 +99,15 @@ static bool add_up(MPI_Comm comm, const struct cpl_agree_input *input, double ms
         [TO_SPEND] = cpl_agree_ns(cpl_context_balance()),
         [ELAPSED] = cpl_agree_ns(PMPI_Wtime() - cpl_context.account.start),
         [RATIO] = cpl_agree_ns((ratio > 1 ? ratio : 1) * 1e-3),
-        [A_CORE] = cpl_agree_ns(ranks_a_core() * 1e-3),
+        [CORE] = cpl_agree_ns((on_core > 1 ? on_core : 1) * 1e-3),
         [APART] = !cpl_context.settings.lanes || n_local_ranks() < cpl_context.size,
     };
-    int64_t sum[N_WORDS];
-    if (cpl_collective_Allreduce(mine, sum, N_WORDS, MPI_INT64_T, MPI_SUM, comm) != MPI_SUCCESS)
+    int64_t sum[N];
+    if (cpl_collective_Allreduce(mine, sum, N, MPI_INT64_T, MPI_SUM, comm) != MPI_SUCCESS)
         return false;
     const double ms = 1e-6 / (double)sum[RANKS]; /* an average of those, in milliseconds */
     *all = (struct all_inputs){
-        .size = {sum[MESSAGES], (int32_t)sum[RANKS], (double)sum[A_CORE] * ms, sum[APART] == 0},
+        .size = {sum[MESSAGES], (int32_t)sum[RANKS], (double)sum[CORE] * ms, sum[APART] == 0},
         .n_exchanges = (double)sum[EXCHANGES] / (double)sum[RANKS],
         .ms_so_far = (double)sum[SO_FAR] * ms,
         .ms_to_spend = (double)sum[TO_SPEND] * ms,
