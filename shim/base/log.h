@@ -8,8 +8,7 @@
  * values. Errors and warnings are shown by default. */
 enum cpl_log_level { CPL_LOG_ERROR, CPL_LOG_WARN, CPL_LOG_INFO, CPL_LOG_DEBUG, CPL_LOG_TRACE };
 
-/* Sets the rank that marks the lines (-1: not known yet) and the least important level to show.
- */
+/* Sets the rank that marks the lines (-1: not known yet), and the least important level shown. */
 void cpl_log_init(int rank, enum cpl_log_level threshold);
 
 /* The present threshold, for the macro below. */

@@ -1,8 +1,7 @@
 /* Which MPI is in the process, and where its functions are. Nothing of MPI is called before that is
  * known, but for questions that every MPI answers at any time, without a handle.
  *
- * The MPI is found when a function of it is first called, since it may be loaded after the library.
- */
+ * The MPI is found when a function of it is first called: it may be loaded after the library. */
 #ifndef CARPOOL_FIND_H
 #define CARPOOL_FIND_H
 

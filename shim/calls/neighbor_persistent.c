@@ -1,5 +1,4 @@
-/* Persistent neighborhood collectives, MPI_Alltoallv_init, MPI_Alltoallw_init (neighbor.h) and
- * allgathers (allgather.h).
+/* Persistent neighborhood collectives, MPI_Alltoallv_init and MPI_Alltoallw_init (neighbor.h).
  * Making the request is collective and may wait (MPI 4.0, 6.13), so it is planned at once, as an
  * exchange of its own with tags of its own: the requests of a communicator may be started in any
  * order, by each rank in its own. It is carried even where that gains nothing: MPICH's own requests

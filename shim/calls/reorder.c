@@ -3,8 +3,7 @@
  * A process that has become rank r must name the neighbours of graph node r. With
  * MPI_Dist_graph_create_adjacent these are the arguments of the process that had rank r before, so
  * that process sends them. All other calls name edges by ranks of the new communicator, on
- * whichever process.
- */
+ * whichever process. */
 #include "shim/calls/reorder.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/decision.h"
@@ -203,8 +202,7 @@ static void leave(struct placed *placed)
     cpl_context.placed.n++;
 }
 
-/* A step of the grid from a rank in dimension d, -1: there is none. stride is what one step adds.
- */
+/* A step of the grid from a rank, -1: there is none. stride is what one step adds. */
 static int step_from(int rank, int size, int stride, bool is_periodic, int step)
 {
     int at = rank / stride % size, to = at + step;

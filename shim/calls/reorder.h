@@ -17,8 +17,7 @@
  * communicator with its ranks placed and returns true, with MPI's return value in *result. Returns
  * false on all ranks when placing gains nothing or is impossible (an intercommunicator, fewer
  * points than ranks, arguments that MPI would refuse, no memory): the call is then MPI's.
- * Collective as the call.
- */
+ * Collective as the call. */
 #define WITH_RESULT(...)                            (__VA_ARGS__, int *result)
 #define REORDERS(name, comm, parameters, arguments) bool cpl_reorder_##name WITH_RESULT parameters;
 #include "shim/tables/collectives.def"

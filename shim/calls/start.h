@@ -21,8 +21,8 @@ int cpl_start_init_thread(int *argc, char ***argv, int required, int *provided);
 void cpl_start(void);
 
 /* Before MPI is finalized: releases all communicators' state, writes the report. Collective over
- * MPI_COMM_WORLD. When the shim is not active, only the report
- * is written, by the rank that is to tell why. */
+ * MPI_COMM_WORLD. When the shim is not active, only the report is written, by the rank that is to
+ * tell why. */
 void cpl_finish(void);
 
 /* Whether all ranks of the job run with the library. One that does not would take part in nothing,
@@ -31,8 +31,7 @@ void cpl_finish(void);
  *
  * No protocol of a launcher is spoken. Under hydra each rank looks at the processes that its proxy
  * has started on this host, in /proc. If none is seen to lack the library, the ranks exchange
- * messages, and a rank that hears nothing for long says so and ends the program.
- */
+ * messages, and a rank that hears nothing for long says so and ends the program. */
 enum cpl_preload {
     CPL_PRELOAD_ALL,      /* all ranks have the library */
     CPL_PRELOAD_SOME,     /* some rank has not: the library must do nothing */

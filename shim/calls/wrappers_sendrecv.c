@@ -46,8 +46,7 @@ static int start(const struct half *half, MPI_Comm comm, MPI_Request *request)
 }
 
 /* Fills a status as MPI does for a receive from MPI_PROC_NULL; a receive that is waited for leaves
- * it unchanged.
- */
+ * it unchanged. */
 static int receive_nothing(const struct half *half, MPI_Comm comm, MPI_Status *status)
 {
     const struct cpl_span *span = &half->span;
