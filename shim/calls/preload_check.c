@@ -74,10 +74,13 @@ static void look_at(struct local *local, long pid)
     size_t length;
     char *text = read_proc(pid, "environ", &length), *maps = NULL;
     const char *rank = text ? variable_in(text, length, "PMI_RANK") : NULL;
+    const char *preload = text ? variable_in(text, length, "LD_PRELOAD") : NULL;
     long r = rank ? strtol(rank, NULL, 10) : -1;
-    if (r >= 0 && r < local->n_ranks && local->has[r] < 2)
+    bool sought = r >= 0 && r < local->n_ranks && local->has[r] < 2;
+    bool named = sought && preload && strstr(preload, local->name + 1);
+    if (sought && !named) /* takes longer */
         maps = read_proc(pid, "maps", &length);
-    if (maps && (strstr(maps, local->name) || strstr(maps, "/libcarpool")))
+    if (named || (maps && (strstr(maps, local->name) || strstr(maps, "/libcarpool"))))
         local->has[r] = 2;
     else if (maps && strstr(maps, "/libmpi"))
         local->has[r] = 1;
