@@ -102,7 +102,7 @@ check "messages: what decided" sh -c "grep -q '\"matching_us\": 1\.2' p2p/report
 run -n 6 "$carpool" run --mode=force --strategy=direct --report=lanes.json "$messages" --peers 4 --iterations 5 --blocks 60
 check "messages: what goes by lanes alone forwards nothing" test "$(member considered lanes.json)" = "direct by lanes" -a \
     "$(member calls_planned lanes.json)" -gt 0 -a "$(member forwarded_bytes lanes.json)" -eq 0
-run -n 6 "$carpool" run --cost=100 --report=windows.json "$messages" --peers 4 --iterations 5 --blocks 400
+run -n 6 "$carpool" run --cost=100 --report=windows.json "$messages" --peers 4 --iterations 5 --blocks 4000
 check "messages: a window by MPI was measured" grep -Eq '"mpi_us": [1-9][0-9]*\.[0-9]*,?$' windows.json
 holds_schema "messages: the report of windows" windows.json
 
