@@ -71,6 +71,8 @@ void cpl_match_status(MPI_Status *status, int source, int tag, int64_t bytes, bo
 static void finish(struct cpl_match *match, struct cpl_receive *receive)
 {
     receive->done = true;
+    if (receive->error != MPI_SUCCESS)
+        receive->bytes = cpl_truncated_bytes();
     if (receive->span.type.kept)
         cpl_type_release(&receive->span.type);
     if (receive->abandoned)

@@ -51,4 +51,8 @@ int cpl_span_pack(const struct cpl_span *span, unsigned char *to);
  * unchanged; more give MPI_ERR_TRUNCATE and fill the span. */
 int cpl_span_unpack(const struct cpl_span *span, const unsigned char *from, int64_t bytes);
 
+/* The bytes that MPI has in the status of a truncated message. The standard leaves them open, and
+ * MPICH what its request held before; so MPI is asked, by such a message to this rank. */
+int64_t cpl_truncated_bytes(void);
+
 #endif

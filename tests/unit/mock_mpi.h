@@ -37,6 +37,7 @@ int64_t mock_n_sent(void);
  * because of that are discarded by the test. */
 enum mock_call { MOCK_ISEND, MOCK_IRECV, MOCK_TESTSOME, MOCK_TEST, MOCK_N_CALLS };
 #define MOCK_ERROR MPI_ERR_OTHER
+#define MOCK_TRUNCATED 77 /* bytes in the status of a truncated message */
 void mock_fail(enum mock_call call, int rank, int after);
 void mock_discard(void);
 
