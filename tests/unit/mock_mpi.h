@@ -36,7 +36,7 @@ int64_t mock_n_sent(void);
  * error in the status of a receive, PMPI_Test of a send returns one. Messages that nobody receives
  * because of that are discarded by the test. */
 enum mock_call { MOCK_ISEND, MOCK_IRECV, MOCK_TESTSOME, MOCK_TEST, MOCK_N_CALLS };
-#define MOCK_ERROR MPI_ERR_OTHER
+#define MOCK_ERROR     MPI_ERR_OTHER
 #define MOCK_TRUNCATED 77 /* bytes in the status of a truncated message */
 void mock_fail(enum mock_call call, int rank, int after);
 void mock_discard(void);
