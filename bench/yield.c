@@ -310,13 +310,17 @@ void cpl_yield_progressed(bool found)
         give_way();
 }
 
-/* Carpool says so when something has come through shared memory, of which MPI sees nothing: the
- * rank has not waited long then (shim/wait/progress.c). */
-void cpl_yield_no_wait(void);
+/* Carpool (shim/wait/progress.c) says when it waits, since its looks at MPI are further apart than a
+ * waiting MPI's, and when something has come through shared memory, of which MPI sees nothing: the
+ * rank has not waited long then. */
+void cpl_yield_waits(bool waits);
 
-void cpl_yield_no_wait(void)
+void cpl_yield_waits(bool waits)
 {
-    atomic_store_explicit(&n_idle, 0, memory_order_relaxed);
+    if (waits)
+        atomic_store_explicit(&n_soon, SURE, memory_order_relaxed);
+    else
+        atomic_store_explicit(&n_idle, 0, memory_order_relaxed);
 }
 
 void cpl_yield_end(void)

@@ -188,7 +188,7 @@ static void tell_cores(long ranks, bool launched)
         tell("cores", "%ld; for more ranks than that on this node use carpool run --yield", cores);
         return;
     }
-    bool yields = dlsym(RTLD_DEFAULT, "cpl_yield_no_wait"); /* bench/yield.c, however named */
+    bool yields = dlsym(RTLD_DEFAULT, "cpl_yield_waits"); /* bench/yield.c, however named */
     tell("cores", "%ld, for %ld ranks on this node%s", cores, ranks,
          yields ? ", which give up the processor when they wait" : "");
     if (ranks <= cores || yields)

@@ -41,7 +41,7 @@ of_mpi="Abort Get_count Improbe Imrecv_c Iprobe Irecv Irecv_c Isend Isend_c Pack
 # sleeping, locks; the loader, where a function of MPI is first called; one line on stderr, without a signal
 # for the program, before Abort; what compilers add.
 of_libc="calloc free malloc realloc memcpy memmove memset nanosleep sched_yield syscall
-    pthread_cond_signal pthread_mutex_lock pthread_mutex_unlock cpl_yield_no_wait dl_iterate_phdr dlopen dlsym
+    pthread_cond_signal pthread_mutex_lock pthread_mutex_unlock cpl_yield_waits dl_iterate_phdr dlopen dlsym
     pthread_sigmask sigaddset sigemptyset sigismember sigpending sigtimedwait fegetenv fesetenv
     write snprintf vsnprintf strcmp strlen __errno_location __assert_fail __stack_chk_fail __memcpy_chk __snprintf_chk
     __vsnprintf_chk"

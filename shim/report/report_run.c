@@ -121,7 +121,7 @@ static void add_machine(json_t *run)
 }
 
 /* bench/yield.c, where that is preloaded. */
-extern void cpl_yield_no_wait(void) __attribute__((weak));
+extern void cpl_yield_waits(bool waits) __attribute__((weak));
 
 /* Beyond so many in a second of its processor time a process was not switched by time slices. */
 #define SWITCHES 2000
@@ -131,7 +131,7 @@ static bool yields(void)
 {
     struct rusage used;
     getrusage(RUSAGE_SELF, &used);
-    return cpl_yield_no_wait ||
+    return cpl_yield_waits ||
            (double)(used.ru_nivcsw + used.ru_nvcsw) > SWITCHES * (double)clock() / CLOCKS_PER_SEC;
 }
 

@@ -17,12 +17,17 @@
 #define SECONDS_AWAY 2e-6 /* since the last look: others have had the core */
 
 /* bench/yield.c, where that is preloaded. */
-extern void cpl_yield_no_wait(void) __attribute__((weak));
+extern void cpl_yield_waits(bool waits) __attribute__((weak));
+
+static void tell_yield(bool waits)
+{
+    if (cpl_yield_waits)
+        cpl_yield_waits(waits);
+}
 
 void cpl_progress_no_wait(void)
 {
-    if (cpl_yield_no_wait)
-        cpl_yield_no_wait();
+    tell_yield(false);
 }
 
 /* A look at whether anything has come for MPI makes all of MPI go on. */
@@ -93,8 +98,7 @@ static void poll(int patience)
     int *n_idle = &cpl_context.busy.idle.n;
     const unsigned n_looks = cpl_context.busy.n_looks_at_mpi;
     *n_idle = poll_once() ? 0 : *n_idle + 1;
-    if (*n_idle == 0)
-        cpl_progress_no_wait();
+    tell_yield(*n_idle > 0);
     if (!cpl_context.busy.first_pending)
         cpl_progress_update();
     if (*n_idle > 0 && patience == NO_MPI && n_looks == cpl_context.busy.n_looks_at_mpi)
