@@ -310,9 +310,9 @@ void cpl_yield_progressed(bool found)
         give_way();
 }
 
-/* Carpool (shim/wait/progress.c) says when it waits, since its looks at MPI are further apart than a
- * waiting MPI's, and when something has come through shared memory, of which MPI sees nothing: the
- * rank has not waited long then. */
+/* Carpool (shim/wait/progress.c) says when it waits, since its looks at MPI are further apart than
+ * a waiting MPI's, and when something has come through shared memory, of which MPI sees nothing:
+ * the rank has not waited long then. */
 void cpl_yield_waits(bool waits);
 
 void cpl_yield_waits(bool waits)
