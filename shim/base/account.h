@@ -16,6 +16,7 @@ struct cpl_account {
     double start; /* when MPI was initialised */
     double spent[CPL_N_COSTS], gained;
     double planning_ratio; /* what planning took last, in times what was expected; 0: nothing */
+    double communicator;   /* what making a private communicator took last */
 };
 
 /* At first nothing is known of how long the program runs: this long, in seconds, is taken. */

@@ -36,6 +36,7 @@ MPI_Comm cpl_agree_own(struct cpl_comm_state *state)
     MPI_Errhandler handler;
     if (state->private_comm != MPI_COMM_NULL || state->planned_number < 0)
         return state->private_comm;
+    const double begin = PMPI_Wtime();
     PMPI_Comm_get_errhandler(state->comm, &handler);
     PMPI_Comm_set_errhandler(state->comm, MPI_ERRORS_RETURN);
     MPI_Comm made = try_own(state);
@@ -48,6 +49,7 @@ MPI_Comm cpl_agree_own(struct cpl_comm_state *state)
             PMPI_Comm_free(&made);
     }
     cpl_comm_state_keep_own(state, made);
+    cpl_context.account.communicator = PMPI_Wtime() - begin;
     return made;
 }
 

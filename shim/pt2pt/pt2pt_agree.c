@@ -55,7 +55,7 @@ static int why_unable(const struct cpl_pt2pt *p)
 }
 
 /* The words of a vote while learning: */
-enum { ABLE, ROOM, GAINS, IDLE, EXHAUSTED, N_LEAST };
+enum { ABLE, ROOM, GAINS, IDLE, EXHAUSTED, AFFORDS, N_LEAST };
 
 _Static_assert(N_LEAST == CPL_PT2PT_N_LEAST, "words of which the least counts");
 
@@ -63,6 +63,8 @@ void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     cpl_pt2pt_review_vote(state, words + N_LEAST);
+    words[AFFORDS] = cpl_context.settings.mode == CPL_MODE_FORCE ||
+                     cpl_context_balance() >= cpl_context.account.communicator;
     if (p->phase != CPL_PT2PT_LEARNING)
         return;
     int most = 0;
@@ -535,8 +537,10 @@ enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, co
     if (!rests && state->pt2pt->phase != CPL_PT2PT_MANAGED) {
         state->pt2pt->plans.turn.ns_mpi = cpl_pt2pt_ns_a_collective(state, words + N_LEAST);
         cpl_pt2pt_turn_window(state);
+        double begin = PMPI_Wtime();
         bool settled = agree(state, words);
-        if (cpl_appointment_are_possible(state)) /* the next meetings may be some */
+        state->pt2pt->plans.turn.setup = PMPI_Wtime() - begin;
+        if (words[AFFORDS] && cpl_appointment_are_possible(state)) /* the next may be some */
             cpl_agree_world(state->private_comm);
         if (cpl_context.service.shared && state->pt2pt->part.ripe) /* nobody else hastens it */
             cpl_date_hasten(&state->pt2pt->date, state->meeting.n, SOON);

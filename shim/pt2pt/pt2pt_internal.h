@@ -141,6 +141,7 @@ struct cpl_pt2pt_turn {
     int64_t n_rerouted;          /* collectives in the last one of the plans; 0: it is noted */
     struct cpl_pairs pairs;
     int64_t next; /* the collective from which on both are compared again */
+    double setup; /* seconds that beginning to manage took: comparing may cost as if it had not */
 };
 
 /* The plans of a managed communicator; alike on all ranks except for the counts. */
@@ -265,7 +266,7 @@ struct cpl_record_windows cpl_profile_windows(const struct cpl_comm_state *state
 /* pt2pt_agree.c: messages at meetings (meet/meeting.h). While learning the ranks agree to manage
  * the communicator, unless messages are under way; managed, they look whether it still pays, and
  * give it back to MPI when not. */
-#define CPL_PT2PT_N_LEAST 5
+#define CPL_PT2PT_N_LEAST 6
 #define CPL_PT2PT_N_SUMS  3
 void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words);
 enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words);

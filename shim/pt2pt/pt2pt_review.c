@@ -220,9 +220,10 @@ _Static_assert(N_WORDS == CPL_PT2PT_N_SUMS, "words that are summed up");
 
 void cpl_pt2pt_review_vote(const struct cpl_comm_state *state, int64_t *words)
 {
+    const struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
     words[NS] = cpl_agree_ns(seconds_a_collective(state));
     words[KNOWS] = words[NS] > 0;
-    words[NS_TO_SPEND] = cpl_agree_ns(cpl_context_balance());
+    words[NS_TO_SPEND] = cpl_agree_ns(cpl_context_balance() + (turn->compares ? turn->setup : 0));
 }
 
 int64_t cpl_pt2pt_ns_a_collective(const struct cpl_comm_state *state, const int64_t *words)
