@@ -76,23 +76,28 @@ double cpl_trial_us(const struct cpl_trial *trial, int32_t candidate);
 void cpl_trial_judge(struct cpl_trial *trial, const double *slowest_us);
 
 /* Which of two ways takes less time, by times that were taken in turns: of each pair of
- * neighbouring times the relative difference counts, and a paired t test tells if there is one. */
+ * neighbouring times the relative difference counts, and a paired t test tells if there is one. In
+ * the end the lowest and the highest difference do not count: a process that is kept from its core
+ * for once makes one pair tell anything. */
 #define CPL_MOST_PAIRS  8
 #define CPL_LEAST_GAIN  0.02
 #define CPL_LEAST_PAIRS 3
-#define CPL_MUCH_SLOWER -0.5 /* for one pair to tell */
+#define CPL_MUCH_SLOWER -0.5 /* for two pairs to tell */
 
 enum cpl_verdict { CPL_UNDECIDED, CPL_FASTER, CPL_NOT_FASTER };
 
 struct cpl_pairs {
     int n;
     double sum, squares; /* of (usual - other) / usual */
+    double least, most;  /* the same */
     double usual, other; /* sums */
 };
 
 static inline void cpl_pairs_add(struct cpl_pairs *pairs, double usual, double other)
 {
     double d = (usual - other) / usual;
+    pairs->least = pairs->n == 0 || d < pairs->least ? d : pairs->least;
+    pairs->most = pairs->n == 0 || d > pairs->most ? d : pairs->most;
     pairs->n++;
     pairs->sum += d;
     pairs->squares += d * d;
@@ -111,17 +116,19 @@ static inline double cpl_pairs_student(int n)
  * CPL_MOST_PAIRS it is decided: what cannot be told apart is not faster. */
 static inline enum cpl_verdict cpl_pairs_judge(const struct cpl_pairs *pairs)
 {
-    const int n = pairs->n;
-    const double mean = n > 0 ? pairs->sum / n : 0;
-    if (n > 0 && mean < CPL_MUCH_SLOWER)
+    const double low = pairs->least, high = pairs->most;
+    const bool trimmed = pairs->n >= CPL_MOST_PAIRS;
+    const int n = trimmed ? pairs->n - 2 : pairs->n;
+    if (n >= 2 && high < CPL_MUCH_SLOWER)
         return CPL_NOT_FASTER;
     if (n < CPL_LEAST_PAIRS)
         return CPL_UNDECIDED;
+    double mean = (pairs->sum - (trimmed ? low + high : 0)) / n;
+    double squares = (pairs->squares - (trimmed ? low * low + high * high : 0)) / n;
     /* comparing squares needs no square root */
     double margin = mean - CPL_LEAST_GAIN;
-    double error =
-        cpl_pairs_student(n) * cpl_pairs_student(n) * (pairs->squares / n - mean * mean) / (n - 1);
-    if (margin * margin <= error && n < CPL_MOST_PAIRS)
+    double error = cpl_pairs_student(n) * cpl_pairs_student(n) * (squares - mean * mean) / (n - 1);
+    if (margin * margin <= error && pairs->n < CPL_MOST_PAIRS)
         return CPL_UNDECIDED;
     return margin > 0 && margin * margin > error ? CPL_FASTER : CPL_NOT_FASTER;
 }

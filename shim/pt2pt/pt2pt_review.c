@@ -59,15 +59,12 @@ void cpl_pt2pt_turn_begin(struct cpl_comm_state *state)
     begin_window(state);
 }
 
-/* What a window like the last one costs, if the plans are slower, beside what may be spent: in
- * nanoseconds of all ranks. */
-static bool is_dear(const struct cpl_comm_state *state, int64_t ns_to_spend)
+/* Whether another window like the last one would cost more than may be spent, where the plans take
+ * so much more in a collective: all in nanoseconds of all ranks. */
+static bool is_dear(const struct cpl_comm_state *state, double more, int64_t ns_to_spend)
 {
-    const struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
-    int64_t more = turn->ns_rerouted - turn->ns_mpi, n = state->meeting.n - turn->began;
-    if (turn->ns_mpi == 0 || turn->ns_rerouted == 0)
-        return false;
-    return more > 0 && more * n > ns_to_spend;
+    int64_t n = state->meeting.n - state->pt2pt->plans.turn.began;
+    return more > 0 && more * (double)n > (double)ns_to_spend;
 }
 
 static bool is_long(const struct cpl_comm_state *state, int64_t ns)
@@ -97,7 +94,7 @@ static bool ends_window(struct cpl_comm_state *state, int64_t ns, int64_t ns_to_
         return false;
     }
     turn->ns_rerouted = ns;
-    if (is_dear(state, ns_to_spend))
+    if (turn->ns_mpi > 0 && is_dear(state, (double)(ns - turn->ns_mpi), ns_to_spend))
         return true;
     bool was_long = is_long(state, ns);
     if (was_long && turn->warm)
@@ -198,9 +195,11 @@ static enum cpl_settled turn_by_mpi(struct cpl_comm_state *state, int64_t ns, in
         note_pair(state, ns);
     else if (ns_to_spend > 0)
         cpl_pt2pt_turn_begin(state);
-    enum cpl_verdict verdict = cpl_pairs_judge(&turn->pairs);
+    const struct cpl_pairs *pairs = &turn->pairs;
+    enum cpl_verdict verdict = cpl_pairs_judge(pairs);
+    double more = pairs->n > 0 ? (pairs->other - pairs->usual) / pairs->n : 0;
     if (!turn->compares || verdict == CPL_NOT_FASTER ||
-        (verdict == CPL_UNDECIDED && is_dear(state, ns_to_spend))) {
+        (verdict == CPL_UNDECIDED && is_dear(state, more, ns_to_spend))) {
         leave_to_mpi(state);
         return CPL_SETTLED;
     }

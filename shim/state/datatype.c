@@ -163,8 +163,8 @@ int64_t cpl_truncated_bytes(void)
     char sent[2] = {0}, room;
     MPI_Status status = {0};
     MPI_Count bytes = 0;
-    PMPI_Sendrecv(sent, 2, MPI_BYTE, 0, 0, &room, 1, MPI_BYTE, 0, 0, cpl_context.comms.self,
-                  &status);
+    PMPI_Sendrecv_c(sent, 2, MPI_BYTE, 0, 0, &room, 1, MPI_BYTE, 0, 0, cpl_context.comms.self,
+                    &status);
     PMPI_Get_elements_x(&status, MPI_BYTE, &bytes);
     return bytes;
 }

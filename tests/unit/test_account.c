@@ -60,7 +60,11 @@ static void test_pairs(void **state)
         {{0.7, 0.71, 0.72}, CPL_FASTER, 3},
         {{0.99, 0.985, 0.99}, CPL_NOT_FASTER, 3}, /* too little to be worth it */
         {{1.2, 1.21, 1.19}, CPL_NOT_FASTER, 3},
-        {{1.6}, CPL_NOT_FASTER, 1},
+        {{1.6, 1.6}, CPL_NOT_FASTER, 2},
+        {{0.7, 0.71, 3.0, 0.72, 0.7, 0.71, 0.7, 0.72},
+         CPL_FASTER,
+         8}, /* kept from its core for once */
+        {{1.6, 0.98, 1.02, 0.97, 1.0, 1.01, 0.99, 1.0}, CPL_NOT_FASTER, 8},
         {{0.5, 1.2, 0.5, 1.2, 0.5, 1.2, 0.5, 1.2}, CPL_NOT_FASTER, 8}, /* scatter */
         {{0.8, 0.95, 0.82, 0.8, 0.81}, CPL_FASTER, 4},
     };

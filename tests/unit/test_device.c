@@ -48,6 +48,7 @@ int PMPI_Sendrecv_c(const void *from, MPI_Count n_from, MPI_Datatype from_type, 
 UNUSED(PMPI_Type_get_contents,
        (MPI_Datatype a, int b, int c, int d, int e[], MPI_Aint f[], MPI_Datatype g[]))
 UNUSED(PMPI_Type_get_envelope, (MPI_Datatype a, int *b, int *c, int *d, int *e))
+UNUSED(PMPI_Get_elements_x, (const MPI_Status *a, MPI_Datatype b, MPI_Count *c))
 UNUSED(PMPI_Type_free, (MPI_Datatype * a))
 UNUSED(PMPI_Type_dup, (MPI_Datatype a, MPI_Datatype *b))
 UNUSED(PMPI_Type_size_x, (MPI_Datatype a, MPI_Count *b))
