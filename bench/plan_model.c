@@ -443,7 +443,7 @@ static int run(const struct bench *bench, struct bench_error *error)
     prepare(bench);
     double start = MPI_Wtime();
     int64_t sent = rank_model.sent[bench->rank];
-    bool done = cpl_plan_together(MPI_COMM_WORLD, 0, &input, &output);
+    bool done = cpl_plan_together(MPI_COMM_WORLD, &input, &output);
     double seconds = MPI_Wtime() - start;
     int64_t of_rank[] = {rank_model.sent[bench->rank] - sent, most_held[bench->rank], n}, most[3],
             sum[3];

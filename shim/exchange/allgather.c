@@ -90,8 +90,7 @@ static bool find_plan(struct cpl_comm_state *state)
     struct cpl_allgather *a = state->allgathers.kept;
     const struct cpl_seat seat = cpl_agree_seat(state->private_comm);
     struct cpl_decision decision;
-    cpl_decision_open(&decision, state->private_comm,
-                      cpl_agree_root(state->private_comm, state->rank));
+    cpl_decision_open(&decision, state->private_comm);
     bool ready = cpl_decision_hand_in(
         &decision,
         &(struct cpl_handed_in){.able = true, .header = &seat, .header_bytes = sizeof seat});
@@ -278,8 +277,6 @@ static void add_way(struct cpl_allgather *a, const struct cpl_allgather_class *m
     plans->candidate[plans->n_candidates++] = (struct cpl_candidate){
         .way = &cpl_gather_ways[way],
         .made = model->placed[way] ? &a->placed[way] : &a->as_they_are[way],
-        .name = cpl_gather_ways[way].name,
-        .modelled_us = model->us[way],
         .summary = s,
     };
 }

@@ -183,13 +183,13 @@ bool cpl_plan_is_early(MPI_Comm comm, const struct cpl_agree_input *input, doubl
 }
 
 /* By one rank, the root. */
-static bool agree_by_root(MPI_Comm comm, int root, const struct cpl_agree_input *input,
+static bool agree_by_root(MPI_Comm comm, const struct cpl_agree_input *input,
                           struct cpl_agree_output *output)
 {
     struct cpl_decision decision;
     struct cpl_pattern pattern;
     struct cpl_plan_set *set = NULL;
-    cpl_decision_open(&decision, comm, root);
+    cpl_decision_open(&decision, comm);
     bool done = hand_in(&decision, input);
     if (done) {
         if (cpl_decision_is_root(&decision))
@@ -224,21 +224,17 @@ bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
 {
     CPL_ASIDE;
     struct cpl_account *account = &cpl_context.account;
-    int rank;
+    struct all_inputs all;
     memset(output, 0, sizeof *output);
     cpl_device_look();
-    PMPI_Comm_rank(comm, &rank);
-    struct all_inputs all;
     if (!add_up(comm, input, 0, &all))
         return false;
     struct cpl_expense expense = cpl_account_begin(account, PMPI_Wtime()); /* all have come */
     bool done = all.able;
-    if (done) {
-        int root = cpl_agree_root(comm, rank);
+    if (done)
         done = cpl_plan_is_together(input, cpl_agree_search(input), &all.size)
-                   ? cpl_plan_together(comm, root, input, output)
-                   : agree_by_root(comm, root, input, output);
-    }
+                   ? cpl_plan_together(comm, input, output)
+                   : agree_by_root(comm, input, output);
     double seconds = cpl_account_end(account, expense, CPL_COST_PLANNING, PMPI_Wtime());
     account->planning_ratio = 1e3 * seconds / usual_ms(input, &all.size, cpl_agree_search(input));
     return done;
@@ -282,7 +278,7 @@ void cpl_embed_map(struct cpl_comm_state *state, int n, const struct cpl_pattern
     const struct cpl_seat seat = cpl_agree_seat(comm);
     int changed = false;
     struct cpl_decision decision;
-    cpl_decision_open(&decision, comm, cpl_agree_root(comm, state->rank));
+    cpl_decision_open(&decision, comm);
     if (cpl_decision_hand_in(&decision,
                              &(struct cpl_handed_in){points && (n == 0 || messages), &seat,
                                                      sizeof seat, messages, n, sizeof *messages})) {

@@ -113,16 +113,16 @@ static bool machine_of_seats(struct cpl_together *p, const struct cpl_seat *seat
 
 /* Where all ranks sit, without one that knows it of all others. Mostly nodes are blocks of
  * consecutive ranks, which three reductions find out; then nothing is as long as there are ranks.
- * Else every rank gets all seats. Costs and the shape of a node are the root's. Returns the same on
- * all ranks; false: one had no memory. Collective. */
+ * Else every rank gets all seats. Costs and the shape of a node are the first rank's. Returns the
+ * same on all ranks; false: one had no memory. Collective. */
 static bool find_machine(struct cpl_together *p)
 {
     struct cpl_planning_costs costs;
     struct cpl_seat seat = cpl_agree_seat(p->comm);
     memset(&costs, 0, sizeof costs);
-    if (p->rank == p->root)
+    if (p->rank == 0)
         cpl_plan_root_costs(&costs);
-    cpl_collective_Bcast(&costs, (int)sizeof costs, MPI_BYTE, p->root, p->comm);
+    cpl_collective_Bcast(&costs, (int)sizeof costs, MPI_BYTE, 0, p->comm);
     int32_t size = block_size(p, &seat);
     bool made = size > 0 ? machine_of_blocks(p, size, &costs) : machine_of_seats(p, &seat, &costs);
     p->machine.lanes = cpl_context.settings.lanes;
@@ -211,12 +211,12 @@ static void add_ports(struct cpl_together *p)
         first++;
     for (int w = 0; w < p->n_waves && to; w++)
         to[w] = first;
-    int64_t came = cpl_sparse_round(&p->sparse, to, p->wave,
-                                    to && first != p->rank ? p->n_waves : 0, sizeof *p->wave);
-    p->failed |= !to || p->sparse.failed;
+    int64_t came = cpl_together_round(p, to, p->wave, to && first != p->rank ? p->n_waves : 0,
+                                      sizeof *p->wave);
+    p->failed |= !to;
     for (int64_t k = 0; k < came; k++) {
         struct cpl_together_wave wave;
-        memcpy(&wave, p->sparse.records + (size_t)k * sizeof wave, sizeof wave);
+        memcpy(&wave, p->came.records + (size_t)k * sizeof wave, sizeof wave);
         cpl_port_load_add(&p->wave[k % p->n_waves].port,
                           &(struct cpl_rank_load){.net_out = wave.port.net_out,
                                                   .net_in = wave.port.net_in,
@@ -402,19 +402,16 @@ static void free_all(struct cpl_together *p)
     free(p->candidate);
     free(p->sum);
     free(p->wave);
-    free(p->sparse.records);
+    free(p->came.records);
     cpl_machine_free(&p->machine);
 }
 
-bool cpl_plan_together(MPI_Comm comm, int root, const struct cpl_agree_input *input,
+bool cpl_plan_together(MPI_Comm comm, const struct cpl_agree_input *input,
                        struct cpl_agree_output *output)
 {
     double start = cpl_plan_now_ms();
     bool fits = true;
-    struct cpl_together p = {.comm = comm,
-                             .root = root,
-                             .input = input,
-                             .sparse = {.comm = comm, .most_bytes = CPL_TOGETHER_MOST_BYTES}};
+    struct cpl_together p = {.comm = comm, .input = input};
     PMPI_Comm_rank(comm, &p.rank);
     PMPI_Comm_size(comm, &p.n_ranks);
     memset(output, 0, sizeof *output);
@@ -427,13 +424,13 @@ bool cpl_plan_together(MPI_Comm comm, int root, const struct cpl_agree_input *in
         cpl_work_planned(RECORD_MS * (double)p.n_handled);
     }
     double ms = cpl_plan_now_ms() - start;
-    cpl_collective_Bcast(&ms, 1, MPI_DOUBLE, root, comm);
+    cpl_collective_Bcast(&ms, 1, MPI_DOUBLE, 0, comm);
     for (int k = 0; k < output->n && done; k++) {
         output->summary[k].cost.ms = ms;
-        if (p.rank == root)
+        if (p.rank == 0)
             cpl_plan_log(&output->summary[k], input->most_plans > 1);
     }
-    if (!done && p.rank == root)
+    if (!done && p.rank == 0)
         cpl_log(CPL_LOG_WARN, "plan", "no plan: %s; the exchange is left to MPI",
                 fits ? "a rank had no memory for the messages that pass through it"
                      : "CARPOOL_STRATEGY does not fit so many ranks and nodes");
