@@ -92,12 +92,6 @@ int cpl_collective_Allreduce(const void *in, void *out, int n, MPI_Datatype type
     return MPI_Allreduce(in, out, n, type, op, comm);
 }
 
-int cpl_collective_Exscan(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op,
-                          MPI_Comm comm)
-{
-    return MPI_Exscan(in, out, n, type, op, comm);
-}
-
 int cpl_collective_Allgather(const void *in, int n_in, MPI_Datatype type_in, void *out, int n_out,
                              MPI_Datatype type_out, MPI_Comm comm)
 {
@@ -136,6 +130,12 @@ enum cpl_status cpl_plan_machine(int32_t n_ranks, const unsigned char *headers, 
     if (!status)
         machine->costs = costs->costs;
     return status;
+}
+
+bool cpl_plan_in_world(int32_t n_ranks, const unsigned char *headers, size_t header_bytes)
+{
+    (void)n_ranks, (void)headers, (void)header_bytes;
+    return true;
 }
 
 double cpl_plan_root_ms(int64_t n_messages, enum cpl_search search, double ranks_a_core,

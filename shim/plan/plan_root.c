@@ -420,13 +420,11 @@ double cpl_plan_root_ms(int64_t n_messages, enum cpl_search search, double ranks
     return AGREE_MS + AGREE_MS_A_RANK * ranks_a_core + planning_ms(n_messages, search, direct);
 }
 
-/* Whether the ranks are those of MPI_COMM_WORLD, in its order. */
-static bool is_world(const struct cpl_decision *decision)
+bool cpl_plan_in_world(int32_t n_ranks, const unsigned char *headers, size_t header_bytes)
 {
-    const struct cpl_plan_header *header = (const void *)decision->headers;
-    bool same = decision->n_ranks == cpl_context.size && !cpl_context.met_others;
-    for (int32_t i = 0; i < decision->n_ranks && same; i++)
-        same = header[i].seat.world_rank == i;
+    bool same = n_ranks == cpl_context.size && !cpl_context.met_others;
+    for (int32_t i = 0; i < n_ranks && same; i++)
+        same = seat_of(headers, header_bytes, i).world_rank == i;
     return same;
 }
 
@@ -476,7 +474,8 @@ struct cpl_plan_set *cpl_plan_root(const struct cpl_decision *decision,
         return NULL;
     }
     for (int k = 0; k < set->n; k++) {
-        summary[k].in_world = is_world(decision);
+        summary[k].in_world =
+            cpl_plan_in_world(decision->n_ranks, decision->headers, sizeof *header);
         cpl_plan_log(&summary[k], asked->most_plans > 1);
         for (int i = 0; i < decision->n_ranks; i++) {
             summary[k].n_straight += header[i].n_straight;

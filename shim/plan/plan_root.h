@@ -58,6 +58,9 @@ enum cpl_status cpl_plan_machine(int32_t n_ranks, const unsigned char *headers, 
                                  const struct cpl_planning_costs *costs,
                                  struct cpl_machine *machine, struct cpl_error *error);
 
+/* Whether the ranks with these seats are those of MPI_COMM_WORLD, in its order. */
+bool cpl_plan_in_world(int32_t n_ranks, const unsigned char *headers, size_t header_bytes);
+
 /* Makes the machine that plans are made for, from the settings' topology and machine file and the
  * ranks' seats, which begin the headers. The caller frees *machine. */
 enum cpl_status cpl_plan_root_machine(int32_t n_ranks, const unsigned char *headers,

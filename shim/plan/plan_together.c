@@ -63,69 +63,28 @@ bool cpl_plan_is_together(const struct cpl_agree_input *input, enum cpl_search s
 
 /* --- the machine and the candidates, alike on all ranks */
 
-/* The ranks of each node where nodes are blocks of as many consecutive ranks, the last one maybe of
- * fewer; else 0. A block begins where a rank's node has a higher number than all nodes of the ranks
- * before; so no node has two blocks. Finds out, too, whether the ranks are those of MPI_COMM_WORLD
- * in its order. */
-static int32_t block_size(struct cpl_together *p, const struct cpl_seat *seat)
-{
-    int64_t highest = -1;
-    cpl_collective_Exscan(&seat->node, &highest, 1, MPI_INT64_T, MPI_MAX, p->comm);
-    if (p->rank == 0)
-        highest = -1; /* MPI does not say */
-    bool begins = seat->node > highest;
-    int64_t size = begins && p->rank > 0 ? p->rank : p->n_ranks; /* where the second may begin */
-    cpl_collective_Allreduce(MPI_IN_PLACE, &size, 1, MPI_INT64_T, MPI_MIN, p->comm);
-    bool fits = seat->node >= highest && begins == (p->rank % size == 0);
-    int64_t all[] = {fits, seat->world_rank == p->rank};
-    cpl_collective_Allreduce(MPI_IN_PLACE, all, 2, MPI_INT64_T, MPI_MIN, p->comm);
-    p->in_world = all[1] && !cpl_context.met_others && p->n_ranks == cpl_context.size;
-    return all[0] ? (int32_t)size : 0;
-}
-
-static bool machine_of_blocks(struct cpl_together *p, int32_t size,
-                              const struct cpl_planning_costs *costs)
-{
-    struct cpl_error error;
-    if (cpl_machine_blocks(p->n_ranks, size, costs->shape_known ? &costs->shape : NULL, &p->machine,
-                           &error))
-        return false;
-    p->machine.cores_per_node = 0; /* as cpl_plan_machine */
-    p->machine.costs = costs->costs;
-    return true;
-}
-
-static bool machine_of_seats(struct cpl_together *p, const struct cpl_seat *seat,
-                             const struct cpl_planning_costs *costs)
-{
-    struct cpl_error error;
-    const int bytes = sizeof *seat;
-    unsigned char *seats = calloc((size_t)p->n_ranks, sizeof *seat);
-    bool made = cpl_agree_all(p->comm, seats);
-    if (made) {
-        cpl_collective_Allgather(seat, bytes, MPI_BYTE, seats, bytes, MPI_BYTE, p->comm);
-        made = cpl_agree_all(p->comm, !cpl_plan_machine(p->n_ranks, seats, sizeof *seat, costs,
-                                                        &p->machine, &error));
-    }
-    free(seats);
-    return made;
-}
-
-/* Where all ranks sit, without one that knows it of all others. Mostly nodes are blocks of
- * consecutive ranks, which three reductions find out; then nothing is as long as there are ranks.
- * Else every rank gets all seats. Costs and the shape of a node are the first rank's. Returns the
- * same on all ranks; false: one had no memory. Collective. */
+/* Where all ranks sit, which every rank gets. Costs and the shape of a node are the first rank's.
+ * Returns the same on all ranks; false: one had no memory. Collective. */
 static bool find_machine(struct cpl_together *p)
 {
     struct cpl_planning_costs costs;
-    struct cpl_seat seat = cpl_agree_seat(p->comm);
+    struct cpl_error error;
+    const struct cpl_seat seat = cpl_agree_seat(p->comm);
+    const int bytes = sizeof seat;
+    unsigned char *seats = calloc((size_t)p->n_ranks, sizeof seat);
     memset(&costs, 0, sizeof costs);
     if (p->rank == 0)
         cpl_plan_root_costs(&costs);
     cpl_collective_Bcast(&costs, (int)sizeof costs, MPI_BYTE, 0, p->comm);
-    int32_t size = block_size(p, &seat);
-    bool made = size > 0 ? machine_of_blocks(p, size, &costs) : machine_of_seats(p, &seat, &costs);
-    p->machine.lanes = cpl_context.settings.lanes;
+    bool made = cpl_agree_all(p->comm, seats);
+    if (made) {
+        cpl_collective_Allgather(&seat, bytes, MPI_BYTE, seats, bytes, MPI_BYTE, p->comm);
+        p->in_world = cpl_plan_in_world(p->n_ranks, seats, sizeof seat);
+        made = cpl_agree_all(p->comm, !cpl_plan_machine(p->n_ranks, seats, sizeof seat, &costs,
+                                                        &p->machine, &error));
+        p->machine.lanes = cpl_context.settings.lanes;
+    }
+    free(seats);
     return made;
 }
 
