@@ -132,12 +132,6 @@ enum cpl_status cpl_plan_machine(int32_t n_ranks, const unsigned char *headers, 
     return status;
 }
 
-bool cpl_plan_in_world(int32_t n_ranks, const unsigned char *headers, size_t header_bytes)
-{
-    (void)n_ranks, (void)headers, (void)header_bytes;
-    return true;
-}
-
 double cpl_plan_root_ms(int64_t n_messages, enum cpl_search search, double ranks_a_core,
                         bool direct)
 {

@@ -29,9 +29,6 @@
 static bool hand_in(struct cpl_decision *decision, const struct cpl_agree_input *input)
 {
     const struct cpl_plan_header header = {.seat = cpl_agree_seat(decision->comm),
-                                           .n_straight = input->n_straight,
-                                           .straight_bytes = input->straight_bytes,
-                                           .sends = input->n_messages > 0,
                                            .reduced = input->reduced};
     return cpl_decision_hand_in(
         decision, &(struct cpl_handed_in){true, &header, sizeof header, input->messages,
@@ -80,6 +77,8 @@ struct all_inputs {
     double ms_so_far, ms_to_spend, ms_elapsed; /* of a rank, on the average, as is the next */
     double n_exchanges;                        /* 1 at least */
     double planning_ratio; /* what planning took last, in times what was expected; 1 at least */
+    int64_t n_straight, straight_bytes;
+    bool in_world; /* the ranks are those of MPI_COMM_WORLD, in its order */
     bool able;
 };
 
@@ -87,13 +86,19 @@ struct all_inputs {
 static bool add_up(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,
                    struct all_inputs *all)
 {
-    enum { MESSAGES, EXCHANGES, RANKS, UNABLE, SO_FAR, TO_SPEND, ELAPSED, RATIO, CORE, APART, N };
+    enum { MESSAGES, STRAIGHT, STRAIGHT_BYTES, EXCHANGES, RANKS, MOVED, UNABLE };
+    enum { SO_FAR = UNABLE + 1, TO_SPEND, ELAPSED, RATIO, CORE, APART, N };
     const double ratio = cpl_context.account.planning_ratio;
     const double on_core = n_local_ranks() / (double)cpl_shared_processors();
+    int rank;
+    PMPI_Comm_rank(comm, &rank);
     int64_t mine[N] = {
         [MESSAGES] = input->n_messages,
+        [STRAIGHT] = input->n_straight,
+        [STRAIGHT_BYTES] = input->straight_bytes,
         [EXCHANGES] = input->n_exchanges > 1 ? input->n_exchanges : 1,
         [RANKS] = 1,
+        [MOVED] = rank != cpl_context.rank,
         [UNABLE] = !input->able,
         [SO_FAR] = cpl_agree_ns(ms_so_far * 1e-3),
         [TO_SPEND] = cpl_agree_ns(cpl_context_balance()),
@@ -113,6 +118,9 @@ static bool add_up(MPI_Comm comm, const struct cpl_agree_input *input, double ms
         .ms_to_spend = (double)sum[TO_SPEND] * ms,
         .ms_elapsed = (double)sum[ELAPSED] * ms,
         .planning_ratio = (double)sum[RATIO] * ms,
+        .n_straight = sum[STRAIGHT],
+        .straight_bytes = sum[STRAIGHT_BYTES],
+        .in_world = sum[MOVED] == 0 && sum[RANKS] == cpl_context.size && !cpl_context.met_others,
         .able = sum[UNABLE] == 0};
     return true;
 }
@@ -235,6 +243,11 @@ bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
         done = cpl_plan_is_together(input, cpl_agree_search(input), &all.size)
                    ? cpl_plan_together(comm, input, output)
                    : agree_by_root(comm, input, output);
+    for (int k = 0; k < output->n; k++) {
+        output->summary[k].n_straight = all.n_straight;
+        output->summary[k].straight_bytes = all.straight_bytes;
+        output->summary[k].in_world = all.in_world;
+    }
     double seconds = cpl_account_end(account, expense, CPL_COST_PLANNING, PMPI_Wtime());
     account->planning_ratio = 1e3 * seconds / usual_ms(input, &all.size, cpl_agree_search(input));
     return done;

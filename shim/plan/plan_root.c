@@ -420,21 +420,13 @@ double cpl_plan_root_ms(int64_t n_messages, enum cpl_search search, double ranks
     return AGREE_MS + AGREE_MS_A_RANK * ranks_a_core + planning_ms(n_messages, search, direct);
 }
 
-bool cpl_plan_in_world(int32_t n_ranks, const unsigned char *headers, size_t header_bytes)
-{
-    bool same = n_ranks == cpl_context.size && !cpl_context.met_others;
-    for (int32_t i = 0; i < n_ranks && same; i++)
-        same = seat_of(headers, header_bytes, i).world_rank == i;
-    return same;
-}
-
 /* The lowest verdict among ranks that send. */
 static enum cpl_embed_verdict all_reduced(const struct cpl_decision *decision)
 {
     const struct cpl_plan_header *header = (const void *)decision->headers;
     int64_t least = CPL_EMBED_ANY_ORDER;
     for (int i = 0; i < decision->n_ranks; i++)
-        if (header[i].sends && header[i].reduced < least)
+        if (decision->first[i + 1] > decision->first[i] && header[i].reduced < least)
             least = header[i].reduced;
     return (enum cpl_embed_verdict)least;
 }
@@ -444,7 +436,6 @@ struct cpl_plan_set *cpl_plan_root(const struct cpl_decision *decision,
                                    struct cpl_plan_summary summary[CPL_MAX_PLANS],
                                    struct cpl_pattern *pattern)
 {
-    const struct cpl_plan_header *header = (const void *)decision->headers;
     struct cpl_machine machine = {0};
     struct cpl_error error;
     struct cpl_plan_set *set = calloc(1, sizeof *set); /* stacks may be small */
@@ -455,8 +446,8 @@ struct cpl_plan_set *cpl_plan_root(const struct cpl_decision *decision,
                                 decision->first[decision->n_ranks], pattern, &error)
             : cpl_fail_memory(&error, "the plans");
     if (!status)
-        status = cpl_plan_root_machine(decision->n_ranks, decision->headers, sizeof *header,
-                                       &machine, &error);
+        status = cpl_plan_root_machine(decision->n_ranks, decision->headers,
+                                       sizeof(struct cpl_plan_header), &machine, &error);
     if (!status) {
         machine.lanes = cpl_context.settings.lanes;
         struct cpl_strategy_input input = {pattern, &machine, 1,
@@ -473,14 +464,7 @@ struct cpl_plan_set *cpl_plan_root(const struct cpl_decision *decision,
         free(set);
         return NULL;
     }
-    for (int k = 0; k < set->n; k++) {
-        summary[k].in_world =
-            cpl_plan_in_world(decision->n_ranks, decision->headers, sizeof *header);
+    for (int k = 0; k < set->n; k++)
         cpl_plan_log(&summary[k], asked->most_plans > 1);
-        for (int i = 0; i < decision->n_ranks; i++) {
-            summary[k].n_straight += header[i].n_straight;
-            summary[k].straight_bytes += header[i].straight_bytes;
-        }
-    }
     return set;
 }

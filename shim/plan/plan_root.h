@@ -23,8 +23,7 @@ void cpl_plan_root_start(void);
 /* A rank's header, which precedes its messages. */
 struct cpl_plan_header {
     struct cpl_seat seat;
-    int64_t n_straight, straight_bytes;
-    int64_t sends, reduced; /* whether it has messages; enum cpl_embed_verdict */
+    int64_t reduced; /* enum cpl_embed_verdict */
 };
 
 /* Plans what was handed in at the decision, struct cpl_plan_header and messages (struct
@@ -57,9 +56,6 @@ void cpl_plan_root_costs(struct cpl_planning_costs *costs);
 enum cpl_status cpl_plan_machine(int32_t n_ranks, const unsigned char *headers, size_t header_bytes,
                                  const struct cpl_planning_costs *costs,
                                  struct cpl_machine *machine, struct cpl_error *error);
-
-/* Whether the ranks with these seats are those of MPI_COMM_WORLD, in its order. */
-bool cpl_plan_in_world(int32_t n_ranks, const unsigned char *headers, size_t header_bytes);
 
 /* Makes the machine that plans are made for, from the settings' topology and machine file and the
  * ranks' seats, which begin the headers. The caller frees *machine. */

@@ -79,7 +79,6 @@ static bool find_machine(struct cpl_together *p)
     bool made = cpl_agree_all(p->comm, seats);
     if (made) {
         cpl_collective_Allgather(&seat, bytes, MPI_BYTE, seats, bytes, MPI_BYTE, p->comm);
-        p->in_world = cpl_plan_in_world(p->n_ranks, seats, sizeof seat);
         made = cpl_agree_all(p->comm, !cpl_plan_machine(p->n_ranks, seats, sizeof seat, &costs,
                                                         &p->machine, &error));
         p->machine.lanes = cpl_context.settings.lanes;
@@ -191,16 +190,12 @@ static void add_ports(struct cpl_together *p)
 _Static_assert(sizeof(struct cpl_local_counts) % sizeof(int64_t) == 0, "counts are words");
 
 /* Joins the times, sums and maxima of all ranks. Returns false on all ranks when one failed. */
-static bool join(struct cpl_together *p, int64_t straight[2])
+static bool join(struct cpl_together *p)
 {
     const int n_words = p->n * (int)(sizeof *p->sum / sizeof(int64_t));
     double *us = calloc((size_t)p->n_waves, sizeof *us);
-    int64_t sum[] = {p->failed || !us, p->input->n_straight, p->input->straight_bytes};
-    bool done = cpl_collective_Allreduce(MPI_IN_PLACE, sum, 3, MPI_INT64_T, MPI_SUM, p->comm) ==
-                    MPI_SUCCESS &&
-                sum[0] == 0;
+    bool done = cpl_agree_all(p->comm, !p->failed && us);
     if (done) {
-        memcpy(straight, sum + 1, 2 * sizeof *sum);
         for (int w = 0; w < p->n_waves; w++)
             us[w] = p->wave[w].us;
         cpl_collective_Allreduce(MPI_IN_PLACE, p->sum, n_words, MPI_INT64_T, MPI_SUM, p->comm);
@@ -212,15 +207,6 @@ static bool join(struct cpl_together *p, int64_t straight[2])
     }
     free(us);
     return done;
-}
-
-/* What the candidates take, alike on all ranks. straight: messages above the size limit, and their
- * bytes. Returns false on all ranks when one failed. Collective. */
-static bool price(struct cpl_together *p, int64_t straight[2])
-{
-    find_loads(p);
-    add_ports(p);
-    return join(p, straight);
 }
 
 static struct cpl_metrics metrics_of(const struct cpl_together *p,
@@ -305,14 +291,12 @@ static int choose(const struct cpl_together *p, struct cpl_together_candidate **
 }
 
 static void summarise(const struct cpl_together *p, const struct cpl_together_candidate *c,
-                      const int64_t straight[2], struct cpl_plan_summary *s)
+                      struct cpl_plan_summary *s)
 {
     *s = (struct cpl_plan_summary){.known = 1,
                                    .cost = {.together = 1},
                                    .n_messages = c->sum->messages,
                                    .bytes = c->sum->volume,
-                                   .n_straight = straight[0],
-                                   .straight_bytes = straight[1],
                                    .direct = metrics_of(p, &p->candidate[0]),
                                    .planned = metrics_of(p, c),
                                    .reduced = CPL_EMBED_REFUSED};
@@ -321,21 +305,21 @@ static void summarise(const struct cpl_together *p, const struct cpl_together_ca
         if (p->candidate[k].choice.strategy == &cpl_strategy_direct)
             s->direct_us = p->candidate[k].us;
     cpl_strategy_label(&c->choice, &p->machine, s->strategy);
-    s->in_world = p->in_world;
 }
 
 static bool plan(struct cpl_together *p, struct cpl_agree_output *output)
 {
     struct cpl_together_candidate *chosen[CPL_MAX_PLANS];
-    int64_t straight[2] = {0, 0};
     cpl_together_count(p);
-    if (!price(p, straight))
+    find_loads(p);
+    add_ports(p);
+    if (!join(p))
         return false;
     int n = choose(p, chosen);
     cpl_together_tell(p, chosen, n);
     for (int k = 0; k < n; k++) {
         struct cpl_plan_summary *s = &output->summary[k];
-        summarise(p, chosen[k], straight, s);
+        summarise(p, chosen[k], s);
         output->n = k + 1;
         if (!make_slice(p, chosen[k], s, &output->words[k], &output->n_words[k]))
             return false;

@@ -85,7 +85,6 @@ struct cpl_together {
     const struct cpl_agree_input *input;
     int32_t rank, n_ranks;
     struct cpl_machine machine, by_mpi;
-    bool in_world; /* the ranks are those of MPI_COMM_WORLD in its order */
     struct cpl_together_came came;
     int n;     /* candidates; the first is what MPI does */
     int tally; /* the candidate by which it is told how many messages end where, for those that have
