@@ -116,20 +116,18 @@ static bool is_root_wrong(const struct cpl_comm_state *state, int root)
     return root != CPL_NO_ROOT && !state->inter && (root < 0 || root >= state->size);
 }
 
-/* Asks MPI about an operation and a type by reducing no elements. The answers for the last two
- * pairs with MPI's own types are remembered. */
+/* Asks MPI about an operation and a type by reducing no elements, unless it has done so last. */
 static bool is_operation_wrong(MPI_Op op, MPI_Datatype type)
 {
-    static MPI_Op last_op = MPI_OP_NULL;
-    static MPI_Datatype last_type = MPI_DATATYPE_NULL;
     char none[1] = {0};
-    if (op == last_op && type == last_type && op != MPI_OP_NULL)
+    if (op != MPI_OP_NULL && op == cpl_context.comms.reduced.op &&
+        type == cpl_context.comms.reduced.type)
         return false;
     if (PMPI_Allreduce(MPI_IN_PLACE, none, 0, type, op, cpl_context.comms.self) != MPI_SUCCESS)
         return true;
     if (cpl_type_named(type)) {
-        last_op = op;
-        last_type = type;
+        cpl_context.comms.reduced.op = op;
+        cpl_context.comms.reduced.type = type;
     }
     return false;
 }
