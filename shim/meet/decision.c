@@ -47,15 +47,6 @@ static bool lay_out(struct cpl_decision *decision)
     return total <= INT_MAX;
 }
 
-/* The root makes room for what is to come. */
-static bool expect_records(struct cpl_decision *decision, size_t record_bytes)
-{
-    if (lay_out(decision))
-        decision->records =
-            calloc((size_t)decision->first[decision->n_ranks] + 1, record_bytes ? record_bytes : 1);
-    return decision->records;
-}
-
 /* Records count as one, whatever their bytes. */
 static bool make_type(size_t bytes, MPI_Datatype *type)
 {
@@ -74,7 +65,10 @@ bool cpl_decision_hand_in(struct cpl_decision *decision, const struct cpl_handed
     cpl_collective_Gather(&mine->n, 1, MPI_INT, decision->counts, 1, MPI_INT, 0, decision->comm);
     cpl_collective_Gather(mine->header, bytes, MPI_BYTE, decision->headers, bytes, MPI_BYTE, 0,
                           decision->comm);
-    bool expected = !cpl_decision_is_root(decision) || expect_records(decision, mine->record_bytes);
+    if (cpl_decision_is_root(decision) && lay_out(decision))
+        decision->records = calloc((size_t)decision->first[decision->n_ranks] + 1,
+                                   mine->record_bytes ? mine->record_bytes : 1);
+    bool expected = !cpl_decision_is_root(decision) || decision->records;
     if (mine->record_bytes == 0)
         return cpl_agree_all(decision->comm, expected);
     bool typed = make_type(mine->record_bytes, &type);

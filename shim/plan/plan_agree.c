@@ -25,16 +25,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Hands in this rank's send set. Collective; false on all ranks when it failed on one. */
-static bool hand_in(struct cpl_decision *decision, const struct cpl_agree_input *input)
-{
-    const struct cpl_plan_header header = {.seat = cpl_agree_seat(decision->comm),
-                                           .reduced = input->reduced};
-    return cpl_decision_hand_in(
-        decision, &(struct cpl_handed_in){true, &header, sizeof header, input->messages,
-                                          input->n_messages, sizeof *input->messages});
-}
-
 /* On the root: cuts a plan into slices and counts the words of each. Returns all slices, which the
  * caller frees, or NULL. */
 static int32_t *cut(struct cpl_decision *decision, const struct cpl_plan *plan,
@@ -198,7 +188,10 @@ static bool agree_by_root(MPI_Comm comm, const struct cpl_agree_input *input,
     struct cpl_pattern pattern;
     struct cpl_plan_set *set = NULL;
     cpl_decision_open(&decision, comm);
-    bool done = hand_in(&decision, input);
+    const struct cpl_plan_header header = {.seat = cpl_agree_seat(comm), .reduced = input->reduced};
+    bool done = cpl_decision_hand_in(
+        &decision, &(struct cpl_handed_in){true, &header, sizeof header, input->messages,
+                                           input->n_messages, sizeof *input->messages});
     if (done) {
         if (cpl_decision_is_root(&decision))
             set = cpl_plan_root(&decision, input, output->summary, &pattern);

@@ -139,22 +139,6 @@ void cpl_plan_root_start(void)
     settings->plan_cache[0] = '\0';
 }
 
-/* Makes the plans for a choice. */
-static enum cpl_status make_set(const struct cpl_strategy_input *input,
-                                const struct cpl_strategy_choice *choice, int most,
-                                struct cpl_plan_set *set, struct cpl_error *error)
-{
-    double start = cpl_plan_now_ms();
-    *set = (struct cpl_plan_set){.n = 1, .choice = {*choice}};
-    enum cpl_status status = choice->strategy
-                                 ? cpl_strategy_plan(input, choice, set->plan, error)
-                                 : cpl_strategy_plan_ranked(input, most, set->choice, set->plan,
-                                                            &set->n, &set->ranking, error);
-    set->ms = cpl_plan_now_ms() - start;
-    set->n = status ? 0 : set->n;
-    return status;
-}
-
 /* Gets the plans for a choice, from the cache or new. */
 static enum cpl_status find_or_plan(const struct cpl_strategy_input *input, int most,
                                     const struct cpl_strategy_choice *choice,
@@ -176,7 +160,14 @@ static enum cpl_status find_or_plan(const struct cpl_strategy_input *input, int 
         cost->made_ms = set->ms;
         return CPL_OK;
     }
-    enum cpl_status status = make_set(input, choice, most, set, error);
+    double start = cpl_plan_now_ms();
+    *set = (struct cpl_plan_set){.n = 1, .choice = {*choice}};
+    enum cpl_status status = choice->strategy
+                                 ? cpl_strategy_plan(input, choice, set->plan, error)
+                                 : cpl_strategy_plan_ranked(input, most, set->choice, set->plan,
+                                                            &set->n, &set->ranking, error);
+    set->ms = cpl_plan_now_ms() - start;
+    set->n = status ? 0 : set->n;
     if (!status && cache[0] && !known->cache_closed &&
         cpl_plan_cache_keep(cache, &key, set, &trouble)) {
         WARN_ONCE(known->cache_warned,

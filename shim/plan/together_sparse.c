@@ -204,21 +204,17 @@ static int by_next(const void *a, const void *b)
     return (x->record.src > y->record.src) - (x->record.src < y->record.src);
 }
 
-static bool can_join(const struct leaving *x, const struct leaving *y)
-{
-    return x->rest == y->rest && key_of(x) == key_of(y);
-}
-
 /* Returns how many records are left. */
 static int64_t join_leaving(struct leaving *leaving, int64_t n)
 {
     int64_t kept = 0;
     for (int64_t k = 0; k < n; k++) {
-        if (kept > 0 && can_join(&leaving[kept - 1], &leaving[k])) {
-            leaving[kept - 1].record.n += leaving[k].record.n;
-            leaving[kept - 1].record.volume += leaving[k].record.volume;
+        struct leaving *last = kept > 0 ? &leaving[kept - 1] : NULL, *next = &leaving[k];
+        if (last && last->rest == next->rest && key_of(last) == key_of(next)) {
+            last->record.n += next->record.n;
+            last->record.volume += next->record.volume;
         } else {
-            leaving[kept++] = leaving[k];
+            leaving[kept++] = *next;
         }
     }
     return kept;

@@ -111,11 +111,6 @@ int cpl_collective_settle(const void *send, void *recv, int count, MPI_Datatype 
     return finish(started, &request);
 }
 
-static bool is_root_wrong(const struct cpl_comm_state *state, int root)
-{
-    return root != CPL_NO_ROOT && !state->inter && (root < 0 || root >= state->size);
-}
-
 /* Asks MPI about an operation and a type by reducing no elements, unless it has done so last. */
 static bool is_operation_wrong(MPI_Op op, MPI_Datatype type)
 {
@@ -159,7 +154,9 @@ bool cpl_collective_is_refused(MPI_Comm comm, const struct cpl_arguments *a)
     const struct cpl_comm_state *state = cpl_comm_state_get(comm);
     if (!state)
         return comm == MPI_COMM_NULL;
-    if (is_root_wrong(state, a->root) || a->count < 0 ||
+    bool root_wrong =
+        a->root != CPL_NO_ROOT && !state->inter && (a->root < 0 || a->root >= state->size);
+    if (root_wrong || a->count < 0 ||
         (a->root == CPL_NO_ROOT && a->sendbuf != MPI_IN_PLACE && a->sendcount < 0))
         return true;
     if (a->root == CPL_NO_ROOT &&
