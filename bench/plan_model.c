@@ -92,12 +92,6 @@ int cpl_collective_Allreduce(const void *in, void *out, int n, MPI_Datatype type
     return MPI_Allreduce(in, out, n, type, op, comm);
 }
 
-int cpl_collective_Exscan(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op,
-                          MPI_Comm comm)
-{
-    return MPI_Exscan(in, out, n, type, op, comm);
-}
-
 int cpl_collective_Allgather(const void *in, int n_in, MPI_Datatype type_in, void *out, int n_out,
                              MPI_Datatype type_out, MPI_Comm comm)
 {
@@ -443,7 +437,7 @@ static int run(const struct bench *bench, struct bench_error *error)
     prepare(bench);
     double start = MPI_Wtime();
     int64_t sent = rank_model.sent[bench->rank];
-    bool done = cpl_plan_together(MPI_COMM_WORLD, 0, &input, &output);
+    bool done = cpl_plan_together(MPI_COMM_WORLD, &input, &output);
     double seconds = MPI_Wtime() - start;
     int64_t of_rank[] = {rank_model.sent[bench->rank] - sent, most_held[bench->rank], n}, most[3],
             sum[3];

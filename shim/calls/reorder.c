@@ -174,7 +174,7 @@ static bool place_ranks(MPI_Comm comm, struct edges *edges, struct placed *place
     /* The program must not see errors from here: if anything fails, MPI gets the call. */
     PMPI_Comm_get_errhandler(comm, &handler);
     PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    cpl_decision_open(&decision, comm, cpl_agree_root(comm, rank));
+    cpl_decision_open(&decision, comm);
     int32_t *place = calloc((size_t)decision.n_ranks, sizeof *place);
     if (find_places(&decision, edges, place)) {
         for (int r = 0; r < decision.n_ranks; r++)

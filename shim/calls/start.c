@@ -94,6 +94,7 @@ static bool make_handles(void)
 {
     cpl_context.comms.self = MPI_COMM_NULL;
     cpl_context.comms.keyval = MPI_KEYVAL_INVALID;
+    cpl_context.comms.reduced.op = MPI_OP_NULL;
     if (!cpl_meeting_start() || !cpl_graph_start() ||
         PMPI_Comm_dup(MPI_COMM_SELF, &cpl_context.comms.self) != MPI_SUCCESS)
         return false;

@@ -57,11 +57,6 @@ static bool is_exact(MPI_Op op, MPI_Datatype type)
            ((op == MPI_MAXLOC || op == MPI_MINLOC) && is_pair_of_integers(type));
 }
 
-static bool is_predefined(MPI_Op op)
-{
-    return is_exact(op, MPI_INT) || is_exact(op, MPI_2INT);
-}
-
 static bool is_commutative(MPI_Op op)
 {
     int flag = 0;
@@ -81,7 +76,7 @@ enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op 
     if (cpl_context.settings.embed == CPL_EMBED_OFF || !is_small(count, type, &extent) ||
         !cpl_type_named(type))
         return CPL_EMBED_REFUSED;
-    if (!is_predefined(op))
+    if (!is_exact(op, MPI_INT) && !is_exact(op, MPI_2INT)) /* it is not MPI's own */
         return all && blocking && is_commutative(op) ? CPL_EMBED_ANY_ORDER : CPL_EMBED_REFUSED;
     if (is_exact(op, type) || (all && (op == MPI_SUM || op == MPI_PROD)))
         return CPL_EMBED_ANY_ORDER;

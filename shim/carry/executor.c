@@ -222,11 +222,6 @@ static bool update_lengths(struct cpl_executor *x, int32_t e)
     return changed;
 }
 
-static const unsigned char *forwarded_payload(const struct cpl_executor *x, int32_t segment)
-{
-    return x->in[x->segments.in_edge[segment]].payload + x->segments.in_offset[segment];
-}
-
 static void copy_payloads(struct cpl_executor *x, int32_t e, unsigned char *to)
 {
     const struct cpl_rank_plan *p = &x->relay.slice;
@@ -236,7 +231,8 @@ static void copy_payloads(struct cpl_executor *x, int32_t e, unsigned char *to)
         if (bytes == 0)
             continue;
         if (source >= 0) {
-            memcpy(to, forwarded_payload(x, source), (size_t)bytes);
+            const struct cpl_end *in = &x->in[x->segments.in_edge[source]];
+            memcpy(to, in->payload + x->segments.in_offset[source], (size_t)bytes);
             if (x->relay.next[source] == s)
                 x->forwarded += bytes;
         } else {

@@ -90,8 +90,7 @@ static bool find_plan(struct cpl_comm_state *state)
     struct cpl_allgather *a = state->allgathers.kept;
     const struct cpl_seat seat = cpl_agree_seat(state->private_comm);
     struct cpl_decision decision;
-    cpl_decision_open(&decision, state->private_comm,
-                      cpl_agree_root(state->private_comm, state->rank));
+    cpl_decision_open(&decision, state->private_comm);
     bool ready = cpl_decision_hand_in(
         &decision,
         &(struct cpl_handed_in){.able = true, .header = &seat, .header_bytes = sizeof seat});
@@ -202,16 +201,6 @@ static void agree(struct cpl_comm_state *state)
         release(state);
 }
 
-/* Whether placing the ranks would cost too much yet. Collective; the same result on all ranks. */
-static bool is_early(const struct cpl_comm_state *state)
-{
-    struct cpl_plan_turn turn = {.search = CPL_SEARCH_FULL};
-    const struct cpl_agree_input input = {.n_messages = state->size, .turn = &turn};
-    return cpl_plan_is_early(state->private_comm, &input,
-                             (PMPI_Wtime() - cpl_context.account.start) * 1e3,
-                             state->allgathers.kept->n_calls, true);
-}
-
 /* Agrees, unless other threads are in calls, or it is early: then the ranks try again after as
  * many calls. */
 static void agree_alone(struct cpl_comm_state *state)
@@ -225,7 +214,10 @@ static void agree_alone(struct cpl_comm_state *state)
         a->n_calls = 0;
         return;
     }
-    if (!is_early(state)) {
+    struct cpl_plan_turn turn = {.search = CPL_SEARCH_FULL};
+    const struct cpl_agree_input input = {.n_messages = state->size, .turn = &turn};
+    if (!cpl_plan_is_early(state->private_comm, &input,
+                           (PMPI_Wtime() - cpl_context.account.start) * 1e3, a->n_calls, true)) {
         struct cpl_expense expense = cpl_account_begin(&cpl_context.account, PMPI_Wtime());
         agree(state);
         cpl_account_end(&cpl_context.account, expense, CPL_COST_PLANNING, PMPI_Wtime());
@@ -278,8 +270,6 @@ static void add_way(struct cpl_allgather *a, const struct cpl_allgather_class *m
     plans->candidate[plans->n_candidates++] = (struct cpl_candidate){
         .way = &cpl_gather_ways[way],
         .made = model->placed[way] ? &a->placed[way] : &a->as_they_are[way],
-        .name = cpl_gather_ways[way].name,
-        .modelled_us = model->us[way],
         .summary = s,
     };
 }

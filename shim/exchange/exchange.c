@@ -92,9 +92,7 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
         carried ? &x->plans.candidate[trial->chosen > 0 ? trial->chosen - 1 : 0] : NULL;
     if (chosen) {
         snprintf(r->way, sizeof r->way, "%s", chosen->way->name);
-        r->summary = chosen->summary ? *chosen->summary : x->plans.summary[0];
-        r->summary.planned.modelled_us = chosen->modelled_us;
-        snprintf(r->summary.strategy, sizeof r->summary.strategy, "%s", chosen->name);
+        r->summary = *chosen->summary;
     } else if (x->nonblocking.phase == CPL_STARTED_GIVEN_BACK) {
         r->reason = CPL_LEFT_SLOWED;
     } else if (x->nonblocking.phase == CPL_STARTED_WAITING) {
@@ -109,10 +107,11 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
     r->trials.calls = trial->tried;
     r->trials.n_tried = trial->rounds > 0 ? trial->n : 0;
     for (int32_t k = 0; k < r->trials.n_tried; k++) {
-        const struct cpl_candidate *c = k > 0 ? &x->plans.candidate[k - 1] : NULL;
+        const struct cpl_plan_summary *s = k > 0 ? x->plans.candidate[k - 1].summary : NULL;
         r->trials.us[k] = cpl_trial_us(trial, k);
-        r->trials.modelled_us[k] = c ? c->modelled_us : x->plans.summary[0].direct.modelled_us;
-        snprintf(r->trials.tried[k], sizeof r->trials.tried[k], "%s", c ? c->name : "direct");
+        r->trials.modelled_us[k] =
+            s ? s->planned.modelled_us : x->plans.summary[0].direct.modelled_us;
+        snprintf(r->trials.tried[k], sizeof r->trials.tried[k], "%s", s ? s->strategy : "direct");
     }
 }
 

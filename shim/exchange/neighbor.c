@@ -27,7 +27,8 @@ static void log_choice(const struct cpl_comm_state *state, const struct cpl_exch
                        int32_t before)
 {
     const struct cpl_trial *trial = &x->plans.trial;
-    const char *name = trial->chosen > 0 ? x->plans.candidate[trial->chosen - 1].name : "MPI";
+    const char *name =
+        trial->chosen > 0 ? x->plans.candidate[trial->chosen - 1].summary->strategy : "MPI";
     if (state->rank != 0 || (trial->chosen == before && trial->n_trials > 1))
         return;
     cpl_log(CPL_LOG_INFO, "trial", "%s, %d ranks: %s from now on (%.1f us a call, MPI %.1f)",

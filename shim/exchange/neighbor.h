@@ -88,7 +88,7 @@ struct cpl_exchange_plans {
     int n; /* number of summaries; alike on all ranks */
     struct cpl_plan_summary summary[CPL_MAX_PLANS];
     int n_candidates; /* alike on all ranks; more than 0 in phase PLANNED, else 0 */
-    struct cpl_candidate candidate[CPL_MOST_CANDIDATES];
+    struct cpl_candidate candidate[CPL_MAX_PLANS];
     int64_t forwarded;                   /* bytes that this rank forwarded by plans of before */
     const struct cpl_candidate *carries; /* candidate that carries the current call; NULL: MPI */
     struct cpl_trial trial;              /* trial of MPI and the candidates, in phase PLANNED */

@@ -27,13 +27,9 @@ struct cpl_way;
  * first one also carries nonblocking and persistent calls, untried. */
 struct cpl_candidate {
     const struct cpl_way *way;
-    void *made;         /* what the way needs for the exchange, freed by its `end` */
-    const char *name;   /* for logs and the report; lives as long as the exchange */
-    double modelled_us; /* of a call, by the planner's model; that of direct where there is none */
-    const struct cpl_plan_summary *summary; /* of the plan; NULL: it is none */
+    void *made; /* what the way needs for the exchange, freed by its `end` */
+    const struct cpl_plan_summary *summary; /* its name, and its time by the planner's model */
 };
-
-#define CPL_MOST_CANDIDATES CPL_MAX_PLANS
 
 /* What a carrying delivers, on state->private_comm with the exchange's last tag or by the way's
  * own means (neighbor.h has the structs; `in` and `out` are those of x->adjacency,

@@ -5,6 +5,7 @@
 #include "shim/meet/agree.h"
 #include "shim/state/context.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static int64_t payload_size(void *context, int32_t k)
@@ -119,27 +120,26 @@ bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
                     struct cpl_agree_output *agreed)
 {
     struct cpl_exchange_plans *plans = &x->plans;
-    bool decided = false, made = true;
+    struct cpl_plan_summary *s = plans->summary;
+    bool straight = cpl_context.settings.way == CPL_WAY_STRAIGHT, decided = false, made = true;
     for (int k = 0; k < agreed->n; k++) {
-        const struct cpl_plan_summary *s = &plans->summary[k];
-        if (!agreed->summary[k].decided) /* profile runs, nothing to gain: MPI's */
-            continue;
-        decided = true;
-        if (cpl_context.settings.way == CPL_WAY_STRAIGHT)
+        decided |= s[k].decided; /* profile runs, nothing to gain: MPI's */
+        if (!s[k].decided || straight)
             continue;
         struct cpl_executor *executor = cpl_executor_create(agreed->words[k], agreed->n_words[k],
                                                             state->private_comm, x->first_tag);
         agreed->words[k] = NULL;
         cpl_executor_open_lanes(executor, state->private_comm);
         plans->candidate[plans->n_candidates++] =
-            (struct cpl_candidate){&cpl_way_plan, executor, s->strategy, s->planned.modelled_us, s};
+            (struct cpl_candidate){&cpl_way_plan, executor, &s[k]};
         made &= executor != NULL;
     }
-    if (decided && plans->n_candidates == 0)
+    if (decided && straight) {
+        s->planned.modelled_us = s->direct.modelled_us;
+        snprintf(s->strategy, sizeof s->strategy, "%s", cpl_way_straight.name);
         plans->candidate[plans->n_candidates++] =
-            (struct cpl_candidate){.way = &cpl_way_straight,
-                                   .name = cpl_way_straight.name,
-                                   .modelled_us = plans->summary[0].direct.modelled_us};
+            (struct cpl_candidate){.way = &cpl_way_straight, .summary = s};
+    }
     return decided && cpl_agree_all(state->private_comm, made);
 }
 

@@ -97,15 +97,6 @@ struct cpl_seat cpl_agree_seat(MPI_Comm comm)
     return (struct cpl_seat){find_node(comm, &number) ? number : rank, cpl_context.rank};
 }
 
-int cpl_agree_root(MPI_Comm comm, int rank)
-{
-    struct {
-        int world_rank, rank;
-    } mine = {cpl_context.rank, rank}, first = mine;
-    cpl_collective_Allreduce(&mine, &first, 1, MPI_2INT, MPI_MINLOC, comm);
-    return first.rank;
-}
-
 bool cpl_agree_world(MPI_Comm over)
 {
     MPI_Comm *away = &cpl_context.comms.away;

@@ -1,5 +1,5 @@
 /* What all ranks of a communicator settle together: whether all say yes, times to decide by, new
- * communicators, who shares a node, who plans. All functions but cpl_agree_ns are collective. */
+ * communicators, who shares a node. All functions but cpl_agree_ns are collective. */
 #ifndef CARPOOL_AGREE_H
 #define CARPOOL_AGREE_H
 
@@ -42,11 +42,6 @@ struct cpl_seat {
 
 /* The calling rank's. Errors must return on comm. Collective. */
 struct cpl_seat cpl_agree_seat(MPI_Comm comm);
-
-/* The rank that plans: the one that comes first in MPI_COMM_WORLD, so that mostly one process does
- * it for all communicators and tells the user what there is to tell once. rank is the caller's in
- * comm. Collective. */
-int cpl_agree_root(MPI_Comm comm, int rank);
 
 /* A time as ranks decide by it: whole nanoseconds, whose sums are the same on all ranks in whatever
  * order MPI adds them up. Sums of floating-point numbers need not be. Local. */

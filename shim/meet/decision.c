@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-void cpl_decision_open(struct cpl_decision *decision, MPI_Comm comm, int root)
+void cpl_decision_open(struct cpl_decision *decision, MPI_Comm comm)
 {
-    *decision = (struct cpl_decision){.comm = comm, .root = root};
+    *decision = (struct cpl_decision){.comm = comm};
     PMPI_Comm_rank(comm, &decision->rank);
     PMPI_Comm_size(comm, &decision->n_ranks);
 }
@@ -47,15 +47,6 @@ static bool lay_out(struct cpl_decision *decision)
     return total <= INT_MAX;
 }
 
-/* The root makes room for what is to come. */
-static bool expect_records(struct cpl_decision *decision, size_t record_bytes)
-{
-    if (lay_out(decision))
-        decision->records =
-            calloc((size_t)decision->first[decision->n_ranks] + 1, record_bytes ? record_bytes : 1);
-    return decision->records;
-}
-
 /* Records count as one, whatever their bytes. */
 static bool make_type(size_t bytes, MPI_Datatype *type)
 {
@@ -71,18 +62,20 @@ bool cpl_decision_hand_in(struct cpl_decision *decision, const struct cpl_handed
     if (!cpl_agree_all(decision->comm, mine->able && (!cpl_decision_is_root(decision) ||
                                                       make_room(decision, mine))))
         return false;
-    cpl_collective_Gather(&mine->n, 1, MPI_INT, decision->counts, 1, MPI_INT, decision->root,
+    cpl_collective_Gather(&mine->n, 1, MPI_INT, decision->counts, 1, MPI_INT, 0, decision->comm);
+    cpl_collective_Gather(mine->header, bytes, MPI_BYTE, decision->headers, bytes, MPI_BYTE, 0,
                           decision->comm);
-    cpl_collective_Gather(mine->header, bytes, MPI_BYTE, decision->headers, bytes, MPI_BYTE,
-                          decision->root, decision->comm);
-    bool expected = !cpl_decision_is_root(decision) || expect_records(decision, mine->record_bytes);
+    if (cpl_decision_is_root(decision) && lay_out(decision))
+        decision->records = calloc((size_t)decision->first[decision->n_ranks] + 1,
+                                   mine->record_bytes ? mine->record_bytes : 1);
+    bool expected = !cpl_decision_is_root(decision) || decision->records;
     if (mine->record_bytes == 0)
         return cpl_agree_all(decision->comm, expected);
     bool typed = make_type(mine->record_bytes, &type);
     bool all = cpl_agree_all(decision->comm, expected && typed);
     if (all)
         cpl_collective_Gatherv(mine->records, mine->n, type, decision->records, decision->counts,
-                               decision->first, type, decision->root, decision->comm);
+                               decision->first, type, 0, decision->comm);
     if (typed)
         PMPI_Type_free(&type);
     return all;
@@ -90,7 +83,7 @@ bool cpl_decision_hand_in(struct cpl_decision *decision, const struct cpl_handed
 
 void cpl_decision_answer(struct cpl_decision *decision, void *answer, size_t bytes)
 {
-    cpl_collective_Bcast(answer, (int)bytes, MPI_BYTE, decision->root, decision->comm);
+    cpl_collective_Bcast(answer, (int)bytes, MPI_BYTE, 0, decision->comm);
 }
 
 bool cpl_decision_spread(struct cpl_decision *decision, bool able, const void *items,
@@ -102,14 +95,13 @@ bool cpl_decision_spread(struct cpl_decision *decision, bool able, const void *i
     if (!cpl_agree_all(decision->comm,
                        !cpl_decision_is_root(decision) || (able && lay_out(decision))))
         return false;
-    cpl_collective_Scatter(decision->counts, 1, MPI_INT, n, 1, MPI_INT, decision->root,
-                           decision->comm);
+    cpl_collective_Scatter(decision->counts, 1, MPI_INT, n, 1, MPI_INT, 0, decision->comm);
     *mine = calloc((size_t)*n + 1, item_bytes);
     bool typed = make_type(item_bytes, &type);
     bool all = cpl_agree_all(decision->comm, *mine && typed);
     if (all)
-        cpl_collective_Scatterv(items, decision->counts, decision->first, type, *mine, *n, type,
-                                decision->root, decision->comm);
+        cpl_collective_Scatterv(items, decision->counts, decision->first, type, *mine, *n, type, 0,
+                                decision->comm);
     if (typed)
         PMPI_Type_free(&type);
     if (!all) {

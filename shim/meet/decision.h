@@ -15,7 +15,6 @@
 struct cpl_decision {
     MPI_Comm comm;
     int rank, n_ranks;
-    int root; /* the rank that decides */
     /* What was handed in, in the order of ranks; at the root only, the others have NULL. */
     unsigned char *headers; /* one for each rank */
     int *first;             /* n_ranks + 1: rank i has the records first[i] .. first[i + 1] - 1 */
@@ -33,13 +32,13 @@ struct cpl_handed_in {
     size_t record_bytes; /* 0: nobody has any */
 };
 
-/* The decision of the communicator's rank `root`, its errors return. Local. */
-void cpl_decision_open(struct cpl_decision *decision, MPI_Comm comm, int root);
+/* The decision of the communicator's first rank, the root; its errors return. Local. */
+void cpl_decision_open(struct cpl_decision *decision, MPI_Comm comm);
 void cpl_decision_close(struct cpl_decision *decision);
 
 static inline bool cpl_decision_is_root(const struct cpl_decision *decision)
 {
-    return decision->rank == decision->root;
+    return decision->rank == 0;
 }
 
 bool cpl_decision_hand_in(struct cpl_decision *decision, const struct cpl_handed_in *mine);

@@ -4,16 +4,11 @@
 #include "shim/state/context.h"
 #include "shim/wait/collective.h"
 
-/* Processes of another MPI_COMM_WORLD may have other levels of threads. */
-static bool is_needed(MPI_Comm comm)
-{
-    return cpl_context.service.shared && cpl_collective_of_this_world(comm);
-}
-
 bool cpl_exclusive_take(MPI_Comm comm)
 {
     void **holder = &cpl_context.thread.exclusive;
-    if (!is_needed(comm))
+    /* Processes of another MPI_COMM_WORLD may have other levels of threads. */
+    if (!cpl_context.service.shared || !cpl_collective_of_this_world(comm))
         return true;
     bool mine = !*holder && cpl_service_is_alone();
     if (mine)

@@ -151,13 +151,6 @@ static NOT_INLINED bool put_to_vote(struct cpl_comm_state *state, const struct d
     return done;
 }
 
-static void compare_hashes(const struct cpl_comm_state *state, const int64_t *words)
-{
-    if (words[HASH] != ~words[HASH_NEGATED] && state->rank == 0)
-        cpl_log(CPL_LOG_ERROR, "meeting",
-                "what ranks know of a communicator differs: a fault of the library");
-}
-
 /* Acts on the votes about n items. Returns how many of them the ranks are to vote about again; they
  * come first then. Collective. */
 static int settle(struct cpl_comm_state *state, struct due *due, int n, const int64_t *words)
@@ -204,7 +197,9 @@ static void meet(struct cpl_comm_state *state, struct due *due, int n)
     while (n > 0 && put_to_vote(state, due, n, words)) {
         if (expense.at <= 0) /* all have come */
             expense = cpl_account_begin(&cpl_context.account, PMPI_Wtime());
-        compare_hashes(state, words);
+        if (words[HASH] != ~words[HASH_NEGATED] && state->rank == 0)
+            cpl_log(CPL_LOG_ERROR, "meeting",
+                    "what ranks know of a communicator differs: a fault of the library");
         n = settle(state, due, n, words + N_HASHES);
     }
     settle_form(state);
@@ -297,19 +292,15 @@ static int64_t count_passing(struct cpl_comm_state *state)
     return n < CPL_PASS_MOST ? n : CPL_PASS_MOST;
 }
 
-/* Whether its collectives mean something to all parts. */
-static bool are_looked_at(void)
-{
-    return cpl_context.settings.mode == CPL_MODE_PROFILE || cpl_context.exchanges.n_started > 0 ||
-           cpl_context.busy.n_managed + cpl_context.busy.n_served > 0;
-}
-
 void cpl_meeting_grant(MPI_Comm comm)
 {
     const struct cpl_recent *recent = cpl_context_recent(comm);
     struct cpl_comm_state *state = comm == recent->comm ? recent->state : NULL;
-    if (!state || state->inter || are_looked_at())
+    if (!state || state->inter)
         return;
+    if (cpl_context.settings.mode == CPL_MODE_PROFILE || cpl_context.exchanges.n_started > 0 ||
+        cpl_context.busy.n_managed + cpl_context.busy.n_served > 0)
+        return; /* they mean something to a part */
     cpl_meeting_end_grant(state);
     cpl_pass_give(&state->meeting.pass, count_passing(state));
 }

@@ -25,19 +25,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Hands in this rank's send set. Collective; false on all ranks when it failed on one. */
-static bool hand_in(struct cpl_decision *decision, const struct cpl_agree_input *input)
-{
-    const struct cpl_plan_header header = {.seat = cpl_agree_seat(decision->comm),
-                                           .n_straight = input->n_straight,
-                                           .straight_bytes = input->straight_bytes,
-                                           .sends = input->n_messages > 0,
-                                           .reduced = input->reduced};
-    return cpl_decision_hand_in(
-        decision, &(struct cpl_handed_in){true, &header, sizeof header, input->messages,
-                                          input->n_messages, sizeof *input->messages});
-}
-
 /* On the root: cuts a plan into slices and counts the words of each. Returns all slices, which the
  * caller frees, or NULL. */
 static int32_t *cut(struct cpl_decision *decision, const struct cpl_plan *plan,
@@ -80,6 +67,8 @@ struct all_inputs {
     double ms_so_far, ms_to_spend, ms_elapsed; /* of a rank, on the average, as is the next */
     double n_exchanges;                        /* 1 at least */
     double planning_ratio; /* what planning took last, in times what was expected; 1 at least */
+    int64_t n_straight, straight_bytes;
+    bool in_world; /* the ranks are those of MPI_COMM_WORLD, in its order */
     bool able;
 };
 
@@ -87,13 +76,19 @@ struct all_inputs {
 static bool add_up(MPI_Comm comm, const struct cpl_agree_input *input, double ms_so_far,
                    struct all_inputs *all)
 {
-    enum { MESSAGES, EXCHANGES, RANKS, UNABLE, SO_FAR, TO_SPEND, ELAPSED, RATIO, CORE, APART, N };
+    enum { MESSAGES, STRAIGHT, STRAIGHT_BYTES, EXCHANGES, RANKS, MOVED, UNABLE };
+    enum { SO_FAR = UNABLE + 1, TO_SPEND, ELAPSED, RATIO, CORE, APART, N };
     const double ratio = cpl_context.account.planning_ratio;
     const double on_core = n_local_ranks() / (double)cpl_shared_processors();
+    int rank;
+    PMPI_Comm_rank(comm, &rank);
     int64_t mine[N] = {
         [MESSAGES] = input->n_messages,
+        [STRAIGHT] = input->n_straight,
+        [STRAIGHT_BYTES] = input->straight_bytes,
         [EXCHANGES] = input->n_exchanges > 1 ? input->n_exchanges : 1,
         [RANKS] = 1,
+        [MOVED] = rank != cpl_context.rank,
         [UNABLE] = !input->able,
         [SO_FAR] = cpl_agree_ns(ms_so_far * 1e-3),
         [TO_SPEND] = cpl_agree_ns(cpl_context_balance()),
@@ -113,6 +108,9 @@ static bool add_up(MPI_Comm comm, const struct cpl_agree_input *input, double ms
         .ms_to_spend = (double)sum[TO_SPEND] * ms,
         .ms_elapsed = (double)sum[ELAPSED] * ms,
         .planning_ratio = (double)sum[RATIO] * ms,
+        .n_straight = sum[STRAIGHT],
+        .straight_bytes = sum[STRAIGHT_BYTES],
+        .in_world = sum[MOVED] == 0 && sum[RANKS] == cpl_context.size && !cpl_context.met_others,
         .able = sum[UNABLE] == 0};
     return true;
 }
@@ -183,14 +181,17 @@ bool cpl_plan_is_early(MPI_Comm comm, const struct cpl_agree_input *input, doubl
 }
 
 /* By one rank, the root. */
-static bool agree_by_root(MPI_Comm comm, int root, const struct cpl_agree_input *input,
+static bool agree_by_root(MPI_Comm comm, const struct cpl_agree_input *input,
                           struct cpl_agree_output *output)
 {
     struct cpl_decision decision;
     struct cpl_pattern pattern;
     struct cpl_plan_set *set = NULL;
-    cpl_decision_open(&decision, comm, root);
-    bool done = hand_in(&decision, input);
+    cpl_decision_open(&decision, comm);
+    const struct cpl_plan_header header = {.seat = cpl_agree_seat(comm), .reduced = input->reduced};
+    bool done = cpl_decision_hand_in(
+        &decision, &(struct cpl_handed_in){true, &header, sizeof header, input->messages,
+                                           input->n_messages, sizeof *input->messages});
     if (done) {
         if (cpl_decision_is_root(&decision))
             set = cpl_plan_root(&decision, input, output->summary, &pattern);
@@ -224,20 +225,21 @@ bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
 {
     CPL_ASIDE;
     struct cpl_account *account = &cpl_context.account;
-    int rank;
+    struct all_inputs all;
     memset(output, 0, sizeof *output);
     cpl_device_look();
-    PMPI_Comm_rank(comm, &rank);
-    struct all_inputs all;
     if (!add_up(comm, input, 0, &all))
         return false;
     struct cpl_expense expense = cpl_account_begin(account, PMPI_Wtime()); /* all have come */
     bool done = all.able;
-    if (done) {
-        int root = cpl_agree_root(comm, rank);
+    if (done)
         done = cpl_plan_is_together(input, cpl_agree_search(input), &all.size)
-                   ? cpl_plan_together(comm, root, input, output)
-                   : agree_by_root(comm, root, input, output);
+                   ? cpl_plan_together(comm, input, output)
+                   : agree_by_root(comm, input, output);
+    for (int k = 0; k < output->n; k++) {
+        output->summary[k].n_straight = all.n_straight;
+        output->summary[k].straight_bytes = all.straight_bytes;
+        output->summary[k].in_world = all.in_world;
     }
     double seconds = cpl_account_end(account, expense, CPL_COST_PLANNING, PMPI_Wtime());
     account->planning_ratio = 1e3 * seconds / usual_ms(input, &all.size, cpl_agree_search(input));
@@ -282,7 +284,7 @@ void cpl_embed_map(struct cpl_comm_state *state, int n, const struct cpl_pattern
     const struct cpl_seat seat = cpl_agree_seat(comm);
     int changed = false;
     struct cpl_decision decision;
-    cpl_decision_open(&decision, comm, cpl_agree_root(comm, state->rank));
+    cpl_decision_open(&decision, comm);
     if (cpl_decision_hand_in(&decision,
                              &(struct cpl_handed_in){points && (n == 0 || messages), &seat,
                                                      sizeof seat, messages, n, sizeof *messages})) {

@@ -139,22 +139,6 @@ void cpl_plan_root_start(void)
     settings->plan_cache[0] = '\0';
 }
 
-/* Makes the plans for a choice. */
-static enum cpl_status make_set(const struct cpl_strategy_input *input,
-                                const struct cpl_strategy_choice *choice, int most,
-                                struct cpl_plan_set *set, struct cpl_error *error)
-{
-    double start = cpl_plan_now_ms();
-    *set = (struct cpl_plan_set){.n = 1, .choice = {*choice}};
-    enum cpl_status status = choice->strategy
-                                 ? cpl_strategy_plan(input, choice, set->plan, error)
-                                 : cpl_strategy_plan_ranked(input, most, set->choice, set->plan,
-                                                            &set->n, &set->ranking, error);
-    set->ms = cpl_plan_now_ms() - start;
-    set->n = status ? 0 : set->n;
-    return status;
-}
-
 /* Gets the plans for a choice, from the cache or new. */
 static enum cpl_status find_or_plan(const struct cpl_strategy_input *input, int most,
                                     const struct cpl_strategy_choice *choice,
@@ -176,7 +160,14 @@ static enum cpl_status find_or_plan(const struct cpl_strategy_input *input, int 
         cost->made_ms = set->ms;
         return CPL_OK;
     }
-    enum cpl_status status = make_set(input, choice, most, set, error);
+    double start = cpl_plan_now_ms();
+    *set = (struct cpl_plan_set){.n = 1, .choice = {*choice}};
+    enum cpl_status status = choice->strategy
+                                 ? cpl_strategy_plan(input, choice, set->plan, error)
+                                 : cpl_strategy_plan_ranked(input, most, set->choice, set->plan,
+                                                            &set->n, &set->ranking, error);
+    set->ms = cpl_plan_now_ms() - start;
+    set->n = status ? 0 : set->n;
     if (!status && cache[0] && !known->cache_closed &&
         cpl_plan_cache_keep(cache, &key, set, &trouble)) {
         WARN_ONCE(known->cache_warned,
@@ -420,23 +411,13 @@ double cpl_plan_root_ms(int64_t n_messages, enum cpl_search search, double ranks
     return AGREE_MS + AGREE_MS_A_RANK * ranks_a_core + planning_ms(n_messages, search, direct);
 }
 
-/* Whether the ranks are those of MPI_COMM_WORLD, in its order. */
-static bool is_world(const struct cpl_decision *decision)
-{
-    const struct cpl_plan_header *header = (const void *)decision->headers;
-    bool same = decision->n_ranks == cpl_context.size && !cpl_context.met_others;
-    for (int32_t i = 0; i < decision->n_ranks && same; i++)
-        same = header[i].seat.world_rank == i;
-    return same;
-}
-
 /* The lowest verdict among ranks that send. */
 static enum cpl_embed_verdict all_reduced(const struct cpl_decision *decision)
 {
     const struct cpl_plan_header *header = (const void *)decision->headers;
     int64_t least = CPL_EMBED_ANY_ORDER;
     for (int i = 0; i < decision->n_ranks; i++)
-        if (header[i].sends && header[i].reduced < least)
+        if (decision->first[i + 1] > decision->first[i] && header[i].reduced < least)
             least = header[i].reduced;
     return (enum cpl_embed_verdict)least;
 }
@@ -446,7 +427,6 @@ struct cpl_plan_set *cpl_plan_root(const struct cpl_decision *decision,
                                    struct cpl_plan_summary summary[CPL_MAX_PLANS],
                                    struct cpl_pattern *pattern)
 {
-    const struct cpl_plan_header *header = (const void *)decision->headers;
     struct cpl_machine machine = {0};
     struct cpl_error error;
     struct cpl_plan_set *set = calloc(1, sizeof *set); /* stacks may be small */
@@ -457,8 +437,8 @@ struct cpl_plan_set *cpl_plan_root(const struct cpl_decision *decision,
                                 decision->first[decision->n_ranks], pattern, &error)
             : cpl_fail_memory(&error, "the plans");
     if (!status)
-        status = cpl_plan_root_machine(decision->n_ranks, decision->headers, sizeof *header,
-                                       &machine, &error);
+        status = cpl_plan_root_machine(decision->n_ranks, decision->headers,
+                                       sizeof(struct cpl_plan_header), &machine, &error);
     if (!status) {
         machine.lanes = cpl_context.settings.lanes;
         struct cpl_strategy_input input = {pattern, &machine, 1,
@@ -475,13 +455,7 @@ struct cpl_plan_set *cpl_plan_root(const struct cpl_decision *decision,
         free(set);
         return NULL;
     }
-    for (int k = 0; k < set->n; k++) {
-        summary[k].in_world = is_world(decision);
+    for (int k = 0; k < set->n; k++)
         cpl_plan_log(&summary[k], asked->most_plans > 1);
-        for (int i = 0; i < decision->n_ranks; i++) {
-            summary[k].n_straight += header[i].n_straight;
-            summary[k].straight_bytes += header[i].straight_bytes;
-        }
-    }
     return set;
 }

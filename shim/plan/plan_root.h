@@ -23,8 +23,7 @@ void cpl_plan_root_start(void);
 /* A rank's header, which precedes its messages. */
 struct cpl_plan_header {
     struct cpl_seat seat;
-    int64_t n_straight, straight_bytes;
-    int64_t sends, reduced; /* whether it has messages; enum cpl_embed_verdict */
+    int64_t reduced; /* enum cpl_embed_verdict */
 };
 
 /* Plans what was handed in at the decision, struct cpl_plan_header and messages (struct

@@ -63,69 +63,27 @@ bool cpl_plan_is_together(const struct cpl_agree_input *input, enum cpl_search s
 
 /* --- the machine and the candidates, alike on all ranks */
 
-/* The ranks of each node where nodes are blocks of as many consecutive ranks, the last one maybe of
- * fewer; else 0. A block begins where a rank's node has a higher number than all nodes of the ranks
- * before; so no node has two blocks. Finds out, too, whether the ranks are those of MPI_COMM_WORLD
- * in its order. */
-static int32_t block_size(struct cpl_together *p, const struct cpl_seat *seat)
-{
-    int64_t highest = -1;
-    cpl_collective_Exscan(&seat->node, &highest, 1, MPI_INT64_T, MPI_MAX, p->comm);
-    if (p->rank == 0)
-        highest = -1; /* MPI does not say */
-    bool begins = seat->node > highest;
-    int64_t size = begins && p->rank > 0 ? p->rank : p->n_ranks; /* where the second may begin */
-    cpl_collective_Allreduce(MPI_IN_PLACE, &size, 1, MPI_INT64_T, MPI_MIN, p->comm);
-    bool fits = seat->node >= highest && begins == (p->rank % size == 0);
-    int64_t all[] = {fits, seat->world_rank == p->rank};
-    cpl_collective_Allreduce(MPI_IN_PLACE, all, 2, MPI_INT64_T, MPI_MIN, p->comm);
-    p->in_world = all[1] && !cpl_context.met_others && p->n_ranks == cpl_context.size;
-    return all[0] ? (int32_t)size : 0;
-}
-
-static bool machine_of_blocks(struct cpl_together *p, int32_t size,
-                              const struct cpl_planning_costs *costs)
-{
-    struct cpl_error error;
-    if (cpl_machine_blocks(p->n_ranks, size, costs->shape_known ? &costs->shape : NULL, &p->machine,
-                           &error))
-        return false;
-    p->machine.cores_per_node = 0; /* as cpl_plan_machine */
-    p->machine.costs = costs->costs;
-    return true;
-}
-
-static bool machine_of_seats(struct cpl_together *p, const struct cpl_seat *seat,
-                             const struct cpl_planning_costs *costs)
-{
-    struct cpl_error error;
-    const int bytes = sizeof *seat;
-    unsigned char *seats = calloc((size_t)p->n_ranks, sizeof *seat);
-    bool made = cpl_agree_all(p->comm, seats);
-    if (made) {
-        cpl_collective_Allgather(seat, bytes, MPI_BYTE, seats, bytes, MPI_BYTE, p->comm);
-        made = cpl_agree_all(p->comm, !cpl_plan_machine(p->n_ranks, seats, sizeof *seat, costs,
-                                                        &p->machine, &error));
-    }
-    free(seats);
-    return made;
-}
-
-/* Where all ranks sit, without one that knows it of all others. Mostly nodes are blocks of
- * consecutive ranks, which three reductions find out; then nothing is as long as there are ranks.
- * Else every rank gets all seats. Costs and the shape of a node are the root's. Returns the same on
- * all ranks; false: one had no memory. Collective. */
+/* Where all ranks sit, which every rank gets. Costs and the shape of a node are the first rank's.
+ * Returns the same on all ranks; false: one had no memory. Collective. */
 static bool find_machine(struct cpl_together *p)
 {
     struct cpl_planning_costs costs;
-    struct cpl_seat seat = cpl_agree_seat(p->comm);
+    struct cpl_error error;
+    const struct cpl_seat seat = cpl_agree_seat(p->comm);
+    const int bytes = sizeof seat;
+    unsigned char *seats = calloc((size_t)p->n_ranks, sizeof seat);
     memset(&costs, 0, sizeof costs);
-    if (p->rank == p->root)
+    if (p->rank == 0)
         cpl_plan_root_costs(&costs);
-    cpl_collective_Bcast(&costs, (int)sizeof costs, MPI_BYTE, p->root, p->comm);
-    int32_t size = block_size(p, &seat);
-    bool made = size > 0 ? machine_of_blocks(p, size, &costs) : machine_of_seats(p, &seat, &costs);
-    p->machine.lanes = cpl_context.settings.lanes;
+    cpl_collective_Bcast(&costs, (int)sizeof costs, MPI_BYTE, 0, p->comm);
+    bool made = cpl_agree_all(p->comm, seats);
+    if (made) {
+        cpl_collective_Allgather(&seat, bytes, MPI_BYTE, seats, bytes, MPI_BYTE, p->comm);
+        made = cpl_agree_all(p->comm, !cpl_plan_machine(p->n_ranks, seats, sizeof seat, &costs,
+                                                        &p->machine, &error));
+        p->machine.lanes = cpl_context.settings.lanes;
+    }
+    free(seats);
     return made;
 }
 
@@ -211,12 +169,12 @@ static void add_ports(struct cpl_together *p)
         first++;
     for (int w = 0; w < p->n_waves && to; w++)
         to[w] = first;
-    int64_t came = cpl_sparse_round(&p->sparse, to, p->wave,
-                                    to && first != p->rank ? p->n_waves : 0, sizeof *p->wave);
-    p->failed |= !to || p->sparse.failed;
+    int64_t came = cpl_together_round(p, to, p->wave, to && first != p->rank ? p->n_waves : 0,
+                                      sizeof *p->wave);
+    p->failed |= !to;
     for (int64_t k = 0; k < came; k++) {
         struct cpl_together_wave wave;
-        memcpy(&wave, p->sparse.records + (size_t)k * sizeof wave, sizeof wave);
+        memcpy(&wave, p->came.records + (size_t)k * sizeof wave, sizeof wave);
         cpl_port_load_add(&p->wave[k % p->n_waves].port,
                           &(struct cpl_rank_load){.net_out = wave.port.net_out,
                                                   .net_in = wave.port.net_in,
@@ -232,16 +190,12 @@ static void add_ports(struct cpl_together *p)
 _Static_assert(sizeof(struct cpl_local_counts) % sizeof(int64_t) == 0, "counts are words");
 
 /* Joins the times, sums and maxima of all ranks. Returns false on all ranks when one failed. */
-static bool join(struct cpl_together *p, int64_t straight[2])
+static bool join(struct cpl_together *p)
 {
     const int n_words = p->n * (int)(sizeof *p->sum / sizeof(int64_t));
     double *us = calloc((size_t)p->n_waves, sizeof *us);
-    int64_t sum[] = {p->failed || !us, p->input->n_straight, p->input->straight_bytes};
-    bool done = cpl_collective_Allreduce(MPI_IN_PLACE, sum, 3, MPI_INT64_T, MPI_SUM, p->comm) ==
-                    MPI_SUCCESS &&
-                sum[0] == 0;
+    bool done = cpl_agree_all(p->comm, !p->failed && us);
     if (done) {
-        memcpy(straight, sum + 1, 2 * sizeof *sum);
         for (int w = 0; w < p->n_waves; w++)
             us[w] = p->wave[w].us;
         cpl_collective_Allreduce(MPI_IN_PLACE, p->sum, n_words, MPI_INT64_T, MPI_SUM, p->comm);
@@ -253,15 +207,6 @@ static bool join(struct cpl_together *p, int64_t straight[2])
     }
     free(us);
     return done;
-}
-
-/* What the candidates take, alike on all ranks. straight: messages above the size limit, and their
- * bytes. Returns false on all ranks when one failed. Collective. */
-static bool price(struct cpl_together *p, int64_t straight[2])
-{
-    find_loads(p);
-    add_ports(p);
-    return join(p, straight);
 }
 
 static struct cpl_metrics metrics_of(const struct cpl_together *p,
@@ -346,14 +291,12 @@ static int choose(const struct cpl_together *p, struct cpl_together_candidate **
 }
 
 static void summarise(const struct cpl_together *p, const struct cpl_together_candidate *c,
-                      const int64_t straight[2], struct cpl_plan_summary *s)
+                      struct cpl_plan_summary *s)
 {
     *s = (struct cpl_plan_summary){.known = 1,
                                    .cost = {.together = 1},
                                    .n_messages = c->sum->messages,
                                    .bytes = c->sum->volume,
-                                   .n_straight = straight[0],
-                                   .straight_bytes = straight[1],
                                    .direct = metrics_of(p, &p->candidate[0]),
                                    .planned = metrics_of(p, c),
                                    .reduced = CPL_EMBED_REFUSED};
@@ -362,21 +305,21 @@ static void summarise(const struct cpl_together *p, const struct cpl_together_ca
         if (p->candidate[k].choice.strategy == &cpl_strategy_direct)
             s->direct_us = p->candidate[k].us;
     cpl_strategy_label(&c->choice, &p->machine, s->strategy);
-    s->in_world = p->in_world;
 }
 
 static bool plan(struct cpl_together *p, struct cpl_agree_output *output)
 {
     struct cpl_together_candidate *chosen[CPL_MAX_PLANS];
-    int64_t straight[2] = {0, 0};
     cpl_together_count(p);
-    if (!price(p, straight))
+    find_loads(p);
+    add_ports(p);
+    if (!join(p))
         return false;
     int n = choose(p, chosen);
     cpl_together_tell(p, chosen, n);
     for (int k = 0; k < n; k++) {
         struct cpl_plan_summary *s = &output->summary[k];
-        summarise(p, chosen[k], straight, s);
+        summarise(p, chosen[k], s);
         output->n = k + 1;
         if (!make_slice(p, chosen[k], s, &output->words[k], &output->n_words[k]))
             return false;
@@ -402,19 +345,16 @@ static void free_all(struct cpl_together *p)
     free(p->candidate);
     free(p->sum);
     free(p->wave);
-    free(p->sparse.records);
+    free(p->came.records);
     cpl_machine_free(&p->machine);
 }
 
-bool cpl_plan_together(MPI_Comm comm, int root, const struct cpl_agree_input *input,
+bool cpl_plan_together(MPI_Comm comm, const struct cpl_agree_input *input,
                        struct cpl_agree_output *output)
 {
     double start = cpl_plan_now_ms();
     bool fits = true;
-    struct cpl_together p = {.comm = comm,
-                             .root = root,
-                             .input = input,
-                             .sparse = {.comm = comm, .most_bytes = CPL_TOGETHER_MOST_BYTES}};
+    struct cpl_together p = {.comm = comm, .input = input};
     PMPI_Comm_rank(comm, &p.rank);
     PMPI_Comm_size(comm, &p.n_ranks);
     memset(output, 0, sizeof *output);
@@ -427,13 +367,13 @@ bool cpl_plan_together(MPI_Comm comm, int root, const struct cpl_agree_input *in
         cpl_work_planned(RECORD_MS * (double)p.n_handled);
     }
     double ms = cpl_plan_now_ms() - start;
-    cpl_collective_Bcast(&ms, 1, MPI_DOUBLE, root, comm);
+    cpl_collective_Bcast(&ms, 1, MPI_DOUBLE, 0, comm);
     for (int k = 0; k < output->n && done; k++) {
         output->summary[k].cost.ms = ms;
-        if (p.rank == root)
+        if (p.rank == 0)
             cpl_plan_log(&output->summary[k], input->most_plans > 1);
     }
-    if (!done && p.rank == root)
+    if (!done && p.rank == 0)
         cpl_log(CPL_LOG_WARN, "plan", "no plan: %s; the exchange is left to MPI",
                 fits ? "a rank had no memory for the messages that pass through it"
                      : "CARPOOL_STRATEGY does not fit so many ranks and nodes");

@@ -6,11 +6,11 @@
 
 #include "planner/plan/local_plan.h"
 #include "planner/strategy.h"
-#include "shim/meet/sparse_exchange.h"
 #include "shim/plan/plan_agree.h"
 
 #include <mpi.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* An exchange as all ranks know it. */
@@ -37,8 +37,9 @@ bool cpl_plan_is_together(const struct cpl_agree_input *input, enum cpl_search s
  * input->most_plans, each with another number of waves. Fills the output as cpl_plan_agree does;
  * what reductions would carry is not looked at. Returns the same on all ranks; false (nothing to
  * free): one had no memory. comm is the
- * shim's own, its errors return; root tells the user what there is to tell. Collective. */
-bool cpl_plan_together(MPI_Comm comm, int root, const struct cpl_agree_input *input,
+ * shim's own, its errors return; the first rank tells the user what there is to tell. Collective.
+ */
+bool cpl_plan_together(MPI_Comm comm, const struct cpl_agree_input *input,
                        struct cpl_agree_output *output);
 
 /* --- between plan_together.c and together_sparse.c: what a rank knows of each candidate, and what
@@ -72,14 +73,19 @@ struct cpl_together_wave {
     double us; /* time; at last of the slowest rank or port */
 };
 
+/* What came in the last round: records one after another, in no particular order. */
+struct cpl_together_came {
+    int n_rounds;
+    unsigned char *records;
+    size_t n_bytes, room;
+};
+
 struct cpl_together {
     MPI_Comm comm; /* of the shim's own */
-    int root;
     const struct cpl_agree_input *input;
     int32_t rank, n_ranks;
     struct cpl_machine machine, by_mpi;
-    bool in_world; /* the ranks are those of MPI_COMM_WORLD in its order */
-    struct cpl_sparse sparse;
+    struct cpl_together_came came;
     int n;     /* candidates; the first is what MPI does */
     int tally; /* the candidate by which it is told how many messages end where, for those that have
                   one wave; -1: there is none, each tells its own */
@@ -90,8 +96,18 @@ struct cpl_together {
     struct cpl_together_wave *wave;
     int64_t n_bytes;   /* of all candidates' edges and passing messages */
     int64_t n_handled; /* records that this rank made or got */
-    bool failed;
+    bool failed;       /* no memory, too much came, or MPI failed: the others are yet to be told */
 };
+
+/* A round of a sparse exchange: every rank has records for a few others, and none knows who has
+ * some for it. After Hoefler, Siebert and Lumsdaine, Scalable communication protocols for dynamic
+ * sparse data exchange (2010): synchronous sends, and a barrier that a rank enters when its own
+ * have been received. Nothing is as long as there are ranks; it takes O(log ranks) and a message
+ * for each pair. Record k of n goes to rank to[k], those for the same rank one after another;
+ * records are of record_bytes bytes on all ranks. Returns how many came. Where a rank fails the
+ * others' rounds still end. Collective. */
+int64_t cpl_together_round(struct cpl_together *p, const int *to, const void *records, int64_t n,
+                           size_t record_bytes);
 
 /* Whether a candidate tells the ranks where messages end nothing. */
 static inline bool cpl_together_is_tallied(const struct cpl_together *p,

@@ -1,8 +1,107 @@
-/* The sparse exchange of messages (plan_together.h). */
+/* Sparse exchanges: of records, and by these of messages (plan_together.h). */
 #include "shim/plan/plan_together.h"
 
+#include "shim/wait/progress.h"
+
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Two tags in turn: a rank may be one round ahead of another, not two. No other messages of the
+ * shim's communicators have them. */
+#define FIRST_TAG 2003
+
+static bool make_room(struct cpl_together *p, size_t more)
+{
+    struct cpl_together_came *came = &p->came;
+    if (more <= came->room - came->n_bytes)
+        return true;
+    size_t room = came->room + came->room / 2 + more;
+    if (room > CPL_TOGETHER_MOST_BYTES)
+        return false;
+    unsigned char *records = realloc(came->records, room);
+    if (!records)
+        return false;
+    came->records = records;
+    came->room = room;
+    return true;
+}
+
+/* Receives a message, if there is one. A message for which there is no memory is cut off: its
+ * sender must not wait for ever. */
+static bool receive(struct cpl_together *p, int tag)
+{
+    struct cpl_together_came *came = &p->came;
+    MPI_Request request;
+    MPI_Status status;
+    int flag = 0, bytes = 0;
+    PMPI_Iprobe(MPI_ANY_SOURCE, tag, p->comm, &flag, &status);
+    if (!flag)
+        return false;
+    PMPI_Get_count(&status, MPI_BYTE, &bytes);
+    if (!make_room(p, (size_t)bytes)) {
+        p->failed = true;
+        /* It is there. Of an error in PMPI_Test MPI tells MPI_COMM_WORLD's handler, which ends the
+         * program; of one here, the communicator's, which returns. */
+        PMPI_Recv(NULL, 0, MPI_BYTE, status.MPI_SOURCE, tag, p->comm, MPI_STATUS_IGNORE);
+        return true;
+    }
+    if (PMPI_Irecv(came->records ? came->records + came->n_bytes : NULL, bytes, MPI_BYTE,
+                   status.MPI_SOURCE, tag, p->comm, &request) == MPI_SUCCESS &&
+        cpl_progress_wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS)
+        came->n_bytes += (size_t)bytes;
+    else
+        p->failed = true;
+    return true;
+}
+
+/* Starts the sends, of the records for each rank. Returns how many. */
+static int send_all(struct cpl_together *p, const int *to, const unsigned char *records, int64_t n,
+                    size_t record_bytes, int tag, MPI_Request *requests)
+{
+    int n_sent = 0;
+    for (int64_t k = 0, last; k < n; k = last) {
+        for (last = k + 1; last < n && to[last] == to[k]; last++)
+            continue;
+        size_t bytes = (size_t)(last - k) * record_bytes;
+        if (bytes > INT_MAX || PMPI_Issend(records + (size_t)k * record_bytes, (int)bytes, MPI_BYTE,
+                                           to[k], tag, p->comm, &requests[n_sent]) != MPI_SUCCESS)
+            p->failed = true;
+        else
+            n_sent++;
+    }
+    return n_sent;
+}
+
+int64_t cpl_together_round(struct cpl_together *p, const int *to, const void *records, int64_t n,
+                           size_t record_bytes)
+{
+    MPI_Request barrier = MPI_REQUEST_NULL;
+    MPI_Request *requests = calloc((size_t)n + 1, sizeof *requests);
+    int tag = FIRST_TAG + p->came.n_rounds++ % 2, n_idle = 0;
+    bool entered = false, done = false;
+    p->came.n_bytes = 0;
+    p->failed |= !requests;
+    int n_sent = requests ? send_all(p, to, records, n, record_bytes, tag, requests) : 0;
+    while (!done) {
+        int flag = 0;
+        n_idle = receive(p, tag) ? 0 : n_idle + 1;
+        if (entered) {
+            PMPI_Test(&barrier, &flag, MPI_STATUS_IGNORE);
+            done = flag;
+        } else {
+            PMPI_Testall(n_sent, requests, &flag, MPI_STATUSES_IGNORE);
+            entered = flag;
+            done = flag && PMPI_Ibarrier(p->comm, &barrier) != MPI_SUCCESS;
+        }
+        if (n_idle > 0 && !done)
+            cpl_progress_pause(n_idle);
+    }
+    free(requests);
+    return (int64_t)(p->came.n_bytes / record_bytes);
+}
+
+/* --- messages */
 
 /* n messages under way, whose ways are the same from here on; src and dst are those of one of them.
  * Or, with a wave, n messages that end where they go in that wave: src is then the rank that sends
@@ -105,21 +204,17 @@ static int by_next(const void *a, const void *b)
     return (x->record.src > y->record.src) - (x->record.src < y->record.src);
 }
 
-static bool can_join(const struct leaving *x, const struct leaving *y)
-{
-    return x->rest == y->rest && key_of(x) == key_of(y);
-}
-
 /* Returns how many records are left. */
 static int64_t join_leaving(struct leaving *leaving, int64_t n)
 {
     int64_t kept = 0;
     for (int64_t k = 0; k < n; k++) {
-        if (kept > 0 && can_join(&leaving[kept - 1], &leaving[k])) {
-            leaving[kept - 1].record.n += leaving[k].record.n;
-            leaving[kept - 1].record.volume += leaving[k].record.volume;
+        struct leaving *last = kept > 0 ? &leaving[kept - 1] : NULL, *next = &leaving[k];
+        if (last && last->rest == next->rest && key_of(last) == key_of(next)) {
+            last->record.n += next->record.n;
+            last->record.volume += next->record.volume;
         } else {
-            leaving[kept++] = leaving[k];
+            leaving[kept++] = *next;
         }
     }
     return kept;
@@ -141,8 +236,8 @@ static int64_t send_round(struct cpl_together *p, struct round *round, bool join
     p->n_handled += round->n;
     free(round->leaving);
     *round = (struct round){NULL};
-    int64_t came = cpl_sparse_round(&p->sparse, to, records, ready ? n : 0, sizeof *records);
-    p->failed |= !ready || p->sparse.failed;
+    int64_t came = cpl_together_round(p, to, records, ready ? n : 0, sizeof *records);
+    p->failed |= !ready;
     p->n_handled += came;
     free(to);
     free(records);
@@ -152,7 +247,7 @@ static int64_t send_round(struct cpl_together *p, struct round *round, bool join
 static struct record came_at(const struct cpl_together *p, int64_t k)
 {
     struct record record;
-    memcpy(&record, p->sparse.records + (size_t)k * sizeof record, sizeof record);
+    memcpy(&record, p->came.records + (size_t)k * sizeof record, sizeof record);
     return record;
 }
 

@@ -283,7 +283,7 @@ char *cpl_picture_collect(size_t *bytes)
     int packed = 0;
     char *all = NULL;
     *bytes = 0;
-    cpl_decision_open(&decision, MPI_COMM_WORLD, 0);
+    cpl_decision_open(&decision, MPI_COMM_WORLD);
     /* the first ranks' pictures, as many as there is room for */
     if (cpl_collective_Exscan(&wanted, &before, 1, MPI_INT64_T, MPI_SUM, decision.comm) ==
         MPI_SUCCESS) {

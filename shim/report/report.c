@@ -276,7 +276,7 @@ void cpl_report_write(void)
 {
     struct cpl_decision decision;
     const struct cpl_record *mine = cpl_context.told.records;
-    cpl_decision_open(&decision, MPI_COMM_WORLD, 0);
+    cpl_decision_open(&decision, MPI_COMM_WORLD);
     const struct cpl_handed_in handed = {.able = true,
                                          .records = mine,
                                          .n = cpl_context.told.n_records,

@@ -221,7 +221,7 @@ struct cpl_report_hosts cpl_report_hosts(void)
     struct cpl_report_hosts hosts = {.nodes = NULL};
     PMPI_Get_processor_name(name, &length);
     snprintf(mine.name, sizeof mine.name, "%.*s", NAME_BYTES - 1, name);
-    cpl_decision_open(&decision, MPI_COMM_WORLD, 0);
+    cpl_decision_open(&decision, MPI_COMM_WORLD);
     const struct cpl_handed_in handed = {
         .able = true, .records = &mine, .n = 1, .record_bytes = sizeof mine};
     if (cpl_decision_hand_in(&decision, &handed) && cpl_decision_is_root(&decision))

@@ -122,6 +122,12 @@ struct cpl_families {
     int n_none;
 };
 
+/* What the last reduction had: MPI's own, which fit each other (wait/collective.c). */
+struct cpl_reduced {
+    MPI_Op op;
+    MPI_Datatype type;
+};
+
 /* Communicators. */
 struct cpl_comms {
     MPI_Comm alone; /* the communicator found last whose messages are MPI's alone; MPI_COMM_NULL
@@ -137,6 +143,7 @@ struct cpl_comms {
     struct cpl_graph *first_graph; /* those that have an inner one */
     MPI_Datatype vote;             /* type of a word of a vote (meet/meeting.h) */
     MPI_Op votes;                  /* operation that puts the ranks' votes together */
+    struct cpl_reduced reduced;
     /* Communicators with state, in the order in which they got it. */
     struct cpl_comm_state *first;
     struct cpl_comm_state *first_managed;

@@ -35,11 +35,6 @@ struct seats {
     int seat[];
 };
 
-static int64_t in_lines(int64_t bytes)
-{
-    return (bytes + LINE - 1) / LINE * LINE;
-}
-
 int cpl_assembly_steps(int n)
 {
     int n_doublings = 0;
@@ -56,7 +51,7 @@ struct slot {
 
 static int64_t numbers_bytes(int n)
 {
-    return in_lines((int64_t)sizeof(uint32_t) * n);
+    return ((int64_t)sizeof(uint32_t) * n + LINE - 1) / LINE * LINE;
 }
 
 static int64_t row_bytes(int n)

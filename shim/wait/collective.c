@@ -111,25 +111,18 @@ int cpl_collective_settle(const void *send, void *recv, int count, MPI_Datatype 
     return finish(started, &request);
 }
 
-static bool is_root_wrong(const struct cpl_comm_state *state, int root)
-{
-    return root != CPL_NO_ROOT && !state->inter && (root < 0 || root >= state->size);
-}
-
-/* Asks MPI about an operation and a type by reducing no elements. The answers for the last two
- * pairs with MPI's own types are remembered. */
+/* Asks MPI about an operation and a type by reducing no elements, unless it has done so last. */
 static bool is_operation_wrong(MPI_Op op, MPI_Datatype type)
 {
-    static MPI_Op last_op = MPI_OP_NULL;
-    static MPI_Datatype last_type = MPI_DATATYPE_NULL;
     char none[1] = {0};
-    if (op == last_op && type == last_type && op != MPI_OP_NULL)
+    if (op != MPI_OP_NULL && op == cpl_context.comms.reduced.op &&
+        type == cpl_context.comms.reduced.type)
         return false;
     if (PMPI_Allreduce(MPI_IN_PLACE, none, 0, type, op, cpl_context.comms.self) != MPI_SUCCESS)
         return true;
     if (cpl_type_named(type)) {
-        last_op = op;
-        last_type = type;
+        cpl_context.comms.reduced.op = op;
+        cpl_context.comms.reduced.type = type;
     }
     return false;
 }
@@ -161,7 +154,9 @@ bool cpl_collective_is_refused(MPI_Comm comm, const struct cpl_arguments *a)
     const struct cpl_comm_state *state = cpl_comm_state_get(comm);
     if (!state)
         return comm == MPI_COMM_NULL;
-    if (is_root_wrong(state, a->root) || a->count < 0 ||
+    bool root_wrong =
+        a->root != CPL_NO_ROOT && !state->inter && (a->root < 0 || a->root >= state->size);
+    if (root_wrong || a->count < 0 ||
         (a->root == CPL_NO_ROOT && a->sendbuf != MPI_IN_PLACE && a->sendcount < 0))
         return true;
     if (a->root == CPL_NO_ROOT &&

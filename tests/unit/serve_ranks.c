@@ -212,7 +212,7 @@ bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
 {
     (void)state, (void)agreed;
     x->plans.n_candidates = 1;
-    x->plans.candidate[0] = (struct cpl_candidate){.way = &carrier, .name = "carrier"};
+    x->plans.candidate[0] = (struct cpl_candidate){.way = &carrier, .summary = x->plans.summary};
     return true;
 }
 
