@@ -13,7 +13,7 @@
 #include "shim/base/aside.h"
 #include "shim/base/environment.h"
 #include "shim/base/log.h"
-#include "shim/calls/away_window.h"
+#include "shim/calls/wrappers_windows.h"
 #include "shim/calls/reclaim.h"
 #include "shim/carry/messages.h"
 #include "shim/carry/requests.h"
