@@ -42,7 +42,7 @@ void cpl_log_plain(const char *format, ...)
 
 void cpl_log_write(enum cpl_log_level level, const char *component, const char *format, ...)
 {
-    static const char *const names[] = {"error", "warn", "info", "debug", "trace"};
+    static const char *const names[] = {"error", "warn", "info"};
     char head[80], rank[20] = "";
     if (log_rank >= 0)
         snprintf(rank, sizeof rank, "[%d]", log_rank);

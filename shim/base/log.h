@@ -4,9 +4,9 @@
 #ifndef CARPOOL_LOG_H
 #define CARPOOL_LOG_H
 
-/* error: a fault; warn: something that the user should change; info: a decision; debug and trace:
- * values. Errors and warnings are shown by default. */
-enum cpl_log_level { CPL_LOG_ERROR, CPL_LOG_WARN, CPL_LOG_INFO, CPL_LOG_DEBUG, CPL_LOG_TRACE };
+/* error: a fault; warn: something that the user should change; info: a decision. Errors and
+ * warnings are shown by default. */
+enum cpl_log_level { CPL_LOG_ERROR, CPL_LOG_WARN, CPL_LOG_INFO };
 
 /* Sets the rank that marks the lines (-1: not known yet), and the least important level shown. */
 void cpl_log_init(int rank, enum cpl_log_level threshold);
