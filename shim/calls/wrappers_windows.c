@@ -14,6 +14,7 @@
 #include "shim/meet/appointment.h"
 #include "shim/state/context.h"
 #include "shim/state/hooks.h"
+#include "shim/state/memory.h"
 #include "shim/wait/away.h"
 #include "shim/wait/collective.h"
 #include "shim/wait/progress.h"
@@ -25,14 +26,15 @@
 
 #define ALL_RANKS (-1)
 
-/* Tags on cpl_context.comms.away, beside those of away.c. */
-enum { ASK = 8, GRANT, POST };
+#define TAG 8 /* on cpl_context.comms.away, beside those of away.c */
 
-enum asked { LOCK_SHARED, LOCK_EXCLUSIVE, UNLOCK };
+/* What a message says: about a lock of the receiver's part; that the sender has granted its own, or
+ * has posted. */
+enum { LOCK_SHARED, LOCK_EXCLUSIVE, UNLOCK, GRANTED, POSTED };
 
 struct message {
     int64_t window;
-    int64_t asked;
+    int64_t says;
 };
 
 /* A lock that this rank has. */
@@ -43,11 +45,11 @@ enum held {
     GATED /* it was asked for by messages */
 };
 
-/* A rank that wants this rank's lock. */
-struct asker {
-    struct asker *next;
-    int rank; /* in MPI_COMM_WORLD */
-    bool exclusive;
+/* A message that came. */
+struct letter {
+    struct letter *next;
+    int rank; /* of the sender, in MPI_COMM_WORLD */
+    struct message message;
 };
 
 struct window {
@@ -59,14 +61,7 @@ struct window {
     /* the lock of this rank's part: */
     int n_shared;
     bool exclusive;
-    struct asker *waiting;
-};
-
-/* A post that came while this rank waited for a post of another window. */
-struct post {
-    struct post *next;
-    int rank;
-    int64_t window;
+    struct letter *waiting; /* who asks for it */
 };
 
 /* State of the process, which has one MPI_COMM_WORLD. */
@@ -74,10 +69,10 @@ static struct {
     int keyval; /* key of the attribute that holds a window's state */
     bool has_keyval, listens;
     int32_t n_ids;
-    MPI_Request request; /* receive of the next message that asks for a lock */
+    MPI_Request request; /* receive of the next message */
     struct message heard;
     struct window *first;
-    struct post *posts;
+    struct letter *letters; /* grants and posts that nobody has waited for yet */
 } windows;
 
 static void free_window(struct window *w)
@@ -136,51 +131,33 @@ void cpl_window_opened(MPI_Comm comm, MPI_Win win)
         PMPI_Win_delete_attr(win, windows.keyval);
 }
 
-static void send(int rank, int tag, struct message message)
+static void send(int rank, int64_t window, int64_t says)
 {
+    struct message message = {window, says};
     const struct cpl_span span = {(char *)&message, sizeof message, {MPI_BYTE, 1, 1, true, false}};
-    cpl_buffered_send(&span, rank, tag, cpl_context.comms.away, MPI_COMM_NULL);
+    cpl_buffered_send(&span, rank, TAG, cpl_context.comms.away, MPI_COMM_NULL);
 }
 
-/* Returns false when MPI cannot receive. */
-static bool receive(int rank, int tag, struct message *message)
+static bool take(int rank, int64_t window, int64_t says)
 {
-    MPI_Request request;
-    if (PMPI_Irecv(message, sizeof *message, MPI_BYTE, rank, tag, cpl_context.comms.away,
-                   &request) != MPI_SUCCESS)
-        return false;
-    cpl_progress_wait(&request, MPI_STATUS_IGNORE);
-    return true;
-}
-
-/* --- posts */
-
-static bool has_posted(int rank, int64_t window)
-{
-    struct post *p;
-    LL_FOREACH(windows.posts, p)
+    struct letter *l;
+    LL_FOREACH(windows.letters, l)
     {
-        if (p->rank != rank || p->window != window)
+        if (l->rank != rank || l->message.window != window || l->message.says != says)
             continue;
-        LL_DELETE(windows.posts, p);
-        free(p);
+        LL_DELETE(windows.letters, l);
+        free(l);
         return true;
     }
     return false;
 }
 
-static void await_post(int rank, int64_t window)
+/* Waits until a rank says so. */
+static void await(int rank, int64_t window, int64_t says)
 {
-    while (!has_posted(rank, window)) {
-        struct message message;
-        if (!receive(rank, POST, &message))
-            return;
-        struct post *p = message.window == window ? NULL : malloc(sizeof *p);
-        if (!p) /* or no memory: MPI's own call will wait for the other post */
-            return;
-        *p = (struct post){NULL, rank, message.window};
-        LL_PREPEND(windows.posts, p);
-    }
+    leave();
+    while (!take(rank, window, says))
+        cpl_progress_poll();
 }
 
 /* Tells each rank of a group that this one has posted, or waits until it has; unless the program
@@ -195,9 +172,9 @@ static void match(bool posts, MPI_Group group, int assert, MPI_Win win)
     for (int k = 0; k < n; k++) {
         int rank = cpl_away_world_rank(group, k);
         if (rank != MPI_UNDEFINED && posts)
-            send(rank, POST, (struct message){w->id, 0});
+            send(rank, w->id, POSTED);
         else if (rank != MPI_UNDEFINED)
-            await_post(rank, w->id);
+            await(rank, w->id, POSTED);
     }
 }
 
@@ -206,32 +183,34 @@ static void match(bool posts, MPI_Group group, int assert, MPI_Win win)
 /* Grants the lock to the ranks that have waited longest, as many as can have it together. */
 static void grant_all(struct window *w)
 {
-    struct asker *a;
-    while ((a = w->waiting) && !w->exclusive && !(a->exclusive && w->n_shared > 0)) {
-        w->exclusive = a->exclusive;
-        w->n_shared += !a->exclusive;
-        LL_DELETE(w->waiting, a);
-        send(a->rank, GRANT, (struct message){w->id, 0});
-        free(a);
+    struct letter *l;
+    while ((l = w->waiting) && !w->exclusive &&
+           (l->message.says == LOCK_SHARED || w->n_shared == 0)) {
+        w->exclusive = l->message.says == LOCK_EXCLUSIVE;
+        w->n_shared += !w->exclusive;
+        LL_DELETE(w->waiting, l);
+        send(l->rank, w->id, GRANTED);
+        free(l);
     }
 }
 
-/* Without memory a lock is granted at once: MPI's own lock still excludes others. */
 static void serve(int rank, const struct message *message)
 {
+    const bool locks = message->says == LOCK_SHARED || message->says == LOCK_EXCLUSIVE;
     struct window *w;
     DL_SEARCH_SCALAR(windows.first, w, id, message->window);
-    if (w && message->asked == UNLOCK) {
+    if (!w && locks) {
+        send(rank, message->window, GRANTED);
+    } else if (w && message->says == UNLOCK) {
         w->n_shared -= !w->exclusive && w->n_shared > 0;
         w->exclusive = false;
-    } else if (message->asked != UNLOCK) {
-        struct asker *a = w ? malloc(sizeof *a) : NULL;
-        if (!a) {
-            send(rank, GRANT, *message);
-            return;
-        }
-        *a = (struct asker){NULL, rank, message->asked == LOCK_EXCLUSIVE};
-        LL_APPEND(w->waiting, a);
+    } else if (message->says != UNLOCK) {
+        struct letter *l = cpl_memory_need(sizeof *l, "a call on a window");
+        *l = (struct letter){NULL, rank, *message};
+        if (locks)
+            LL_APPEND(w->waiting, l);
+        else
+            LL_APPEND(windows.letters, l);
     }
     if (w)
         grant_all(w);
@@ -250,28 +229,27 @@ static bool poll(void)
     }
     if (!windows.listens)
         windows.listens = PMPI_Irecv(&windows.heard, sizeof windows.heard, MPI_BYTE, MPI_ANY_SOURCE,
-                                     ASK, cpl_context.comms.away, &windows.request) == MPI_SUCCESS;
+                                     TAG, cpl_context.comms.away, &windows.request) == MPI_SUCCESS;
     return done;
 }
 
 /* --- locks: the rank that locks */
 
-static void ask(int rank, struct message message)
+static void ask(int rank, int64_t window, int64_t says)
 {
     if (rank == cpl_context.rank)
-        serve(rank, &message);
+        serve(rank, &(struct message){window, says});
     else
-        send(rank, ASK, message);
+        send(rank, window, says);
 }
 
 static void lock_one(struct window *w, bool exclusive, int k)
 {
     int rank = cpl_away_world_rank(w->group, k);
-    struct message granted;
     if (rank == MPI_UNDEFINED)
         return;
-    ask(rank, (struct message){w->id, exclusive ? LOCK_EXCLUSIVE : LOCK_SHARED});
-    receive(rank, GRANT, &granted);
+    ask(rank, w->id, exclusive ? LOCK_EXCLUSIVE : LOCK_SHARED);
+    await(rank, w->id, GRANTED);
     w->held[k] = GATED;
 }
 
@@ -314,7 +292,7 @@ static void unlocked(int rank, MPI_Win win)
         bool gated = w->held[k] == GATED;
         w->held[k] = NONE;
         if (gated)
-            ask(cpl_away_world_rank(w->group, k), (struct message){w->id, UNLOCK});
+            ask(cpl_away_world_rank(w->group, k), w->id, UNLOCK);
     }
 }
 
@@ -328,17 +306,6 @@ void cpl_window_end(void)
 }
 
 const struct cpl_hooks cpl_window_hooks = {.name = "windows", .poll = poll, .prepare = prepare};
-
-EXPORT int MPI_Win_post(MPI_Group group, int assert, MPI_Win win)
-{
-    CPL_COLLECTIVE;
-    cpl_appointment_note_other();
-    int result = PMPI_Win_post(group, assert, win);
-    cpl_context.n_epochs += result == MPI_SUCCESS;
-    if (cpl_context.active && result == MPI_SUCCESS)
-        match(true, group, assert, win);
-    return result;
-}
 
 EXPORT int MPI_Win_test(MPI_Win win, int *flag)
 {
@@ -376,6 +343,13 @@ EXPORT int MPI_Win_wait(MPI_Win win)
     return result;
 }
 
+static void note_post(int result, MPI_Group group, int assert, MPI_Win win)
+{
+    cpl_context.n_epochs += result == MPI_SUCCESS;
+    if (result == MPI_SUCCESS)
+        match(true, group, assert, win);
+}
+
 /* A call that may wait inside MPI for other ranks: what comes before it and after it, where the
  * library is active. */
 #define MAY_WAIT(name, parameters, arguments, before, after)                                       \
@@ -392,6 +366,8 @@ EXPORT int MPI_Win_wait(MPI_Win win)
             after;                                                                                 \
         return result;                                                                             \
     }
+MAY_WAIT(Win_post, (MPI_Group group, int assert, MPI_Win win), (group, assert, win), ,
+         note_post(result, group, assert, win))
 MAY_WAIT(Win_start, (MPI_Group group, int assert, MPI_Win win), (group, assert, win),
          match(false, group, assert, win), cpl_context.n_epochs += result == MPI_SUCCESS)
 MAY_WAIT(Win_complete, (MPI_Win win), (win), , cpl_context.n_epochs -= result == MPI_SUCCESS)
