@@ -195,11 +195,12 @@ static bool place_ranks(MPI_Comm comm, struct edges *edges, struct placed *place
     return done;
 }
 
-/* The program's communicator has been made. */
-static void leave(struct placed *placed)
+/* The program's communicator has been made, or not. */
+static bool leave(struct placed *placed, bool made)
 {
     PMPI_Comm_free(&placed->comm);
-    cpl_context.placed.n++;
+    cpl_context.placed.n += made;
+    return made;
 }
 
 /* A step of the grid from a rank, -1: there is none. stride is what one step adds. */
@@ -250,8 +251,7 @@ bool cpl_reorder_Cart_create(MPI_Comm comm_old, int ndims, const int dims[], con
     if (!place_ranks(comm_old, &edges, &placed))
         return false;
     *result = cpl_collective_Cart_create(placed.comm, ndims, dims, periods, 0, comm_cart);
-    leave(&placed);
-    return true;
+    return leave(&placed, true);
 }
 
 bool cpl_reorder_Graph_create(MPI_Comm comm_old, int nnodes, const int indx[], const int edges[],
@@ -272,8 +272,7 @@ bool cpl_reorder_Graph_create(MPI_Comm comm_old, int nnodes, const int indx[], c
     if (!place_ranks(comm_old, &mine, &placed))
         return false;
     *result = cpl_collective_Graph_create(placed.comm, nnodes, indx, edges, 0, comm_graph);
-    leave(&placed);
-    return true;
+    return leave(&placed, true);
 }
 
 /* Lists the edges that a call of MPI_Dist_graph_create names. */
@@ -312,8 +311,7 @@ bool cpl_reorder_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[]
         return false;
     *result = cpl_collective_Dist_graph_create(placed.comm, n, sources, degrees, destinations,
                                                weights, info, 0, comm_dist_graph);
-    leave(&placed);
-    return true;
+    return leave(&placed, true);
 }
 
 /* The neighbours of a graph node as MPI_Dist_graph_create_adjacent takes them. */
@@ -398,19 +396,14 @@ bool cpl_reorder_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, con
         return false;
     note_neighborhood(&edges, indegree, sources, sourceweights, outdegree, destinations,
                       destweights, &mine);
-    bool done = place_ranks(comm_old, &edges, &placed);
-    if (done) {
-        done = trade(&placed, edges.rank, &mine, &theirs, &words);
-        if (done)
-            *result = cpl_collective_Dist_graph_create_adjacent(
-                placed.comm, theirs.n[SOURCES], theirs.part[SOURCES], theirs.part[SOURCE_WEIGHTS],
-                theirs.n[DESTINATIONS], theirs.part[DESTINATIONS], theirs.part[DESTINATION_WEIGHTS],
-                info, 0, comm_dist_graph);
-        free(words);
-        if (done)
-            leave(&placed);
-        else
-            PMPI_Comm_free(&placed.comm);
-    }
-    return done;
+    if (!place_ranks(comm_old, &edges, &placed))
+        return false;
+    bool done = trade(&placed, edges.rank, &mine, &theirs, &words);
+    if (done)
+        *result = cpl_collective_Dist_graph_create_adjacent(
+            placed.comm, theirs.n[SOURCES], theirs.part[SOURCES], theirs.part[SOURCE_WEIGHTS],
+            theirs.n[DESTINATIONS], theirs.part[DESTINATIONS], theirs.part[DESTINATION_WEIGHTS],
+            info, 0, comm_dist_graph);
+    free(words);
+    return leave(&placed, done);
 }

@@ -135,23 +135,9 @@ static inline bool has_neighbors(MPI_Comm comm)
 }
 
 #define GIVEN(comm) comm
-#define PERSISTENT(inner, persistent, parameters, arguments, ...)                                  \
-    PASSING(persistent, WITH_INFO parameters, WITH_INFO_GIVEN arguments, !cpl_context.active)      \
-    {                                                                                              \
-        CPL_COLLECTIVE;                                                                            \
-        comm = inner(comm);                                                                        \
-        cpl_appointment_bar();                                                                     \
-        struct cpl_neighbor_call call = __VA_ARGS__;                                               \
-        int result;                                                                                \
-        if (cpl_neighbor_init(&call, request, &result))                                            \
-            return result;                                                                         \
-        result = PMPI_##persistent WITH_INFO_GIVEN arguments;                                      \
-        cpl_neighbor_init_passed(&call, result, request);                                          \
-        return result;                                                                             \
-    }
 
-/* A sparse exchange; quiet_of: whether its collective passes; inner: the communicator on which it
- * is made. `first` may make the call. */
+/* A sparse exchange in its three forms; pass_of: whether its collective passes; inner: the
+ * communicator on which it is made. `first` may make the call. */
 #define CARRIED(pass_of, inner, first, name, nonblocking, persistent, parameters, arguments, ...)  \
     WATCHED watched_##name WITH_PASS parameters                                                    \
     {                                                                                              \
@@ -192,7 +178,19 @@ static inline bool has_neighbors(MPI_Comm comm)
             result = PMPI_##nonblocking WITH arguments;                                            \
         return cpl_meets_started(comm, result, request, false);                                    \
     }                                                                                              \
-    PERSISTENT(inner, persistent, parameters, arguments, __VA_ARGS__)
+    PASSING(persistent, WITH_INFO parameters, WITH_INFO_GIVEN arguments, !cpl_context.active)      \
+    {                                                                                              \
+        CPL_COLLECTIVE;                                                                            \
+        comm = inner(comm);                                                                        \
+        cpl_appointment_bar();                                                                     \
+        struct cpl_neighbor_call call = __VA_ARGS__;                                               \
+        int result;                                                                                \
+        if (cpl_neighbor_init(&call, request, &result))                                            \
+            return result;                                                                         \
+        result = PMPI_##persistent WITH_INFO_GIVEN arguments;                                      \
+        cpl_neighbor_init_passed(&call, result, request);                                          \
+        return result;                                                                             \
+    }
 #define NOTHING_FIRST(name, arguments) (void)0
 #define TOPOLOGY_FIRST(name, arguments)                                                            \
     do {                                                                                           \
@@ -332,11 +330,9 @@ static int made(MPI_Comm over, const MPI_Comm *comm, const MPI_Win *window, int 
         if (IS_REFUSED(comm))                                                                      \
             return PMPI_##name arguments;                                                          \
         before_other(comm);                                                                        \
-        if (!cpl_allgather_is_open(&(struct cpl_neighbor_call)__VA_ARGS__))                        \
-            return counted(comm, cpl_collective_##name arguments);                                 \
         struct cpl_neighbor_call call = __VA_ARGS__;                                               \
         int result;                                                                                \
-        if (cpl_allgather_carry(&call, &result))                                                   \
+        if (cpl_allgather_is_open(&call) && cpl_allgather_carry(&call, &result))                   \
             return result;                                                                         \
         result = counted(comm, cpl_collective_##name arguments);                                   \
         cpl_neighbor_passed(&call);                                                                \
