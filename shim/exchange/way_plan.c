@@ -87,7 +87,7 @@ static void start(struct cpl_carrying *c)
 {
     const struct cpl_payloads payloads = {c, payload_size, pack_payload, deliver_payload};
     c->carried = false;
-    cpl_carrying_start(c, false);
+    cpl_carrying_start(c);
     cpl_executor_start(c->made, &payloads);
 }
 
@@ -125,8 +125,6 @@ bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
         if (!agreed->summary[k].decided) /* profile runs, nothing to gain: MPI's */
             continue;
         decided = true;
-        if (cpl_context.settings.way == CPL_WAY_STRAIGHT)
-            continue;
         struct cpl_executor *executor = cpl_executor_create(agreed->words[k], agreed->n_words[k],
                                                             state->private_comm, x->first_tag);
         agreed->words[k] = NULL;
@@ -135,11 +133,6 @@ bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
             (struct cpl_candidate){&cpl_way_plan, executor, s->strategy, s->planned.modelled_us, s};
         made &= executor != NULL;
     }
-    if (decided && plans->n_candidates == 0)
-        plans->candidate[plans->n_candidates++] =
-            (struct cpl_candidate){.way = &cpl_way_straight,
-                                   .name = cpl_way_straight.name,
-                                   .modelled_us = plans->summary[0].direct.modelled_us};
     return decided && cpl_agree_all(state->private_comm, made);
 }
 
