@@ -1,6 +1,6 @@
-/* Ways of carrying a call of an exchange: by a plan; those of an allgather. A way is a struct of functions in a
- * file of its own, way_NAME.c. Who decides (neighbor.c, neighbor_serve.c) gives a call its way, and
- * everybody else goes by the struct.
+/* Ways of carrying a call of an exchange: by a plan; those of an allgather. A way is a struct of
+ * functions in a file of its own, way_NAME.c. Who decides (neighbor.c, neighbor_serve.c) gives a
+ * call its way, and everybody else goes by the struct.
  *
  * Candidates take turns with MPI in the exchange's trial; the first one carries all forms of calls.
  *
@@ -72,8 +72,9 @@ struct cpl_way {
 
 extern const struct cpl_way cpl_way_plan;
 
-/* Makes an exchange's candidates, when at least one plan was decided on. Candidate k of the trial is candidate[k - 1]. False on all ranks when
- * there are none, or one rank could not make its own. Collective over the private communicator. */
+/* Makes an exchange's candidates, when at least one plan was decided on. Candidate k of the trial
+ * is candidate[k - 1]. False on all ranks when there are none, or one rank could not make its own.
+ * Collective over the private communicator. */
 bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
                     struct cpl_agree_output *agreed);
 
