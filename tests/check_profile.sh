@@ -200,9 +200,9 @@ wrong "mistyped variable" "CARPOOL_MDOE is no setting and has no effect; did you
     -n 2 -genv CARPOOL_MDOE off "$carpool" run
 wrong "mistyped prefix" "CARPOL_MODE has no effect; did you mean CARPOOL_MODE?" \
     -n 2 -genv CARPOL_MODE off "$carpool" run
-run -n 2 -genv CARPOOL_WAY straigth "$carpool" run "$spmv" --iterations 2 m.mtx
-check "way that there is not: refused" \
-    sh -c "test $code -eq 2 && grep -Fq \"CARPOOL_WAY='straigth' cannot be used: it takes auto|plan|straight\" err"
+run -n 2 -genv CARPOOL_PLANNING togehter "$carpool" run "$spmv" --iterations 2 m.mtx
+check "word that there is not: refused" \
+    sh -c "test $code -eq 2 && grep -Fq \"CARPOOL_PLANNING='togehter' cannot be used: it takes auto|root|together\" err"
 wrong "machine that is not there" "CARPOOL_MACHINE: none.txt: no such file, and no such machine" \
     -n 4 "$carpool" run --mode=force --machine=none.txt
 echo 'distances none.bin' >far.txt

@@ -4,9 +4,9 @@
 #ifndef CARPOOL_LOG_H
 #define CARPOOL_LOG_H
 
-/* error: a fault; warn: something that the user should change; info: a decision; debug and trace:
- * values. Errors and warnings are shown by default. */
-enum cpl_log_level { CPL_LOG_ERROR, CPL_LOG_WARN, CPL_LOG_INFO, CPL_LOG_DEBUG, CPL_LOG_TRACE };
+/* error: a fault; warn: something that the user should change; info: a decision. Errors and
+ * warnings are shown by default. plain: output that the user asked for, "carpool: TEXT". */
+enum cpl_log_level { CPL_LOG_PLAIN = -1, CPL_LOG_ERROR, CPL_LOG_WARN, CPL_LOG_INFO };
 
 /* Sets the rank that marks the lines (-1: not known yet), and the least important level shown. */
 void cpl_log_init(int rank, enum cpl_log_level threshold);
@@ -18,8 +18,7 @@ extern enum cpl_log_level cpl_log_threshold;
 void cpl_log_write(enum cpl_log_level level, const char *component, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Writes "carpool: TEXT" whatever the level: output that the user asked for. */
-void cpl_log_plain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+#define cpl_log_plain(...) cpl_log_write(CPL_LOG_PLAIN, "", __VA_ARGS__)
 
 #define cpl_log(level, component, ...)                                                             \
     do {                                                                                           \

@@ -202,7 +202,8 @@ static void explain(size_t i, const char *value, char *text, size_t size)
         snprintf(text, size, "it takes %s", accepts);
 }
 
-static void read_variable(struct cpl_settings *settings, const char *name, const char *value,
+/* Returns false if the variable is no setting. */
+static bool read_variable(struct cpl_settings *settings, const char *name, const char *value,
                           cpl_settings_warn *warn, void *context)
 {
     char text[CPL_SETTINGS_TEXT + 256], why[512];
@@ -210,21 +211,17 @@ static void read_variable(struct cpl_settings *settings, const char *name, const
         if (strcmp(rows[k].variable, name) != 0)
             continue;
         if (parse(&rows[k], value, settings) || !warn)
-            return;
+            return true;
         explain(k, value, why, sizeof why);
         snprintf(text, sizeof text, "%s='%.200s' cannot be used: %s; the default '%s' holds", name,
                  value, why, rows[k].preset);
         warn(context, text);
-        return;
+        return true;
     }
-    if (warn) {
-        snprintf(text, sizeof text, "%.200s is no setting and has no effect; did you mean %s?",
-                 name, cpl_settings_nearest(name, NULL));
-        warn(context, text);
-    }
+    return false;
 }
 
-/* A variable that is no setting but looks like one: CARPOL_MODE, carpool_mode. */
+/* A variable that is no setting but looks like one: CARPOOL_MOD, CARPOL_MODE, carpool_mode. */
 static void warn_of_mistyped(const char *name, cpl_settings_warn *warn, void *context)
 {
     char text[512];
@@ -232,9 +229,11 @@ static void warn_of_mistyped(const char *name, cpl_settings_warn *warn, void *co
     if (!warn || strncasecmp(name, MISTYPED_PREFIX, strlen(MISTYPED_PREFIX)) != 0)
         return;
     const char *nearest = cpl_settings_nearest(name, &distance);
-    if (distance > MISTYPED_MOST)
+    const bool is_ours = strncmp(name, PREFIX, strlen(PREFIX)) == 0;
+    if (distance > MISTYPED_MOST && !is_ours)
         return;
-    snprintf(text, sizeof text, "%.200s has no effect; did you mean %s?", name, nearest);
+    snprintf(text, sizeof text, "%.200s %shas no effect; did you mean %s?", name,
+             is_ours ? "is no setting and " : "", nearest);
     warn(context, text);
 }
 
@@ -250,9 +249,7 @@ void cpl_settings_read(struct cpl_settings *settings, char *const *environment,
         if (!equals)
             continue;
         snprintf(name, sizeof name, "%.*s", (int)(equals - *environment), *environment);
-        if (strncmp(name, PREFIX, strlen(PREFIX)) == 0)
-            read_variable(settings, name, equals + 1, warn, context);
-        else
+        if (!read_variable(settings, name, equals + 1, warn, context))
             warn_of_mistyped(name, warn, context);
     }
 }

@@ -15,7 +15,6 @@
 
 enum cpl_mode { CPL_MODE_OFF, CPL_MODE_PROFILE, CPL_MODE_AUTO, CPL_MODE_FORCE };
 enum cpl_planning { CPL_PLANNING_AUTO, CPL_PLANNING_ROOT, CPL_PLANNING_TOGETHER };
-enum cpl_way_choice { CPL_WAY_AUTO, CPL_WAY_PLAN, CPL_WAY_STRAIGHT };
 enum cpl_embed_choice { CPL_EMBED_OFF, CPL_EMBED_EXACT, CPL_EMBED_ALL };
 
 /* Behind these the ways, in the order of enum cpl_allgather_way. */

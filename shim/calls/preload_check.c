@@ -6,7 +6,6 @@
 #include <mpi.h>
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,75 +25,70 @@ struct local {
     char *has;   /* by rank: 0: not seen, 1: lacks the library, 2: has it */
 };
 
-/* Reads a file of /proc; the caller frees the text. NULL: that cannot be done. */
-static char *read_proc(long pid, const char *name, size_t *length)
+static FILE *open_proc(long pid, const char *name)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%ld/%s", pid, name);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    size_t used = 0, size = 4096;
-    ssize_t n = -1;
-    char *text = file < 0 ? NULL : malloc(size + 1);
-    while (text && (n = read(file, text + used, size - used)) > 0) {
-        used += (size_t)n;
-        if (used < size)
-            continue;
-        char *more = realloc(text, 2 * size + 1);
-        if (!more)
-            break;
-        text = more;
-        size *= 2;
-    }
-    if (file >= 0)
-        close(file);
-    if (text && n != 0) {
+    return fopen(path, "re");
+}
+
+/* Reads a file of /proc without zero bytes; the caller frees the text. NULL: that cannot be done.
+ */
+static char *read_proc(long pid, const char *name)
+{
+    FILE *in = open_proc(pid, name);
+    char *text = NULL;
+    size_t size = 0;
+    if (in && getdelim(&text, &size, '\0', in) <= 0) {
         free(text);
-        return NULL;
+        text = NULL;
     }
-    if (text)
-        text[used] = '\0';
-    *length = used;
+    if (in)
+        fclose(in);
     return text;
 }
 
-/* A variable in what /proc/PID/environ holds. */
-static const char *variable_in(const char *text, size_t length, const char *name)
+/* A process's rank by its environment, -1: it has none; *named: the library is to be preloaded. */
+static long find_rank(const struct local *local, long pid, bool *named)
 {
-    size_t n = strlen(name);
-    for (const char *at = text; at < text + length; at += strlen(at) + 1)
-        if (strncmp(at, name, n) == 0 && at[n] == '=')
-            return at + n + 1;
-    return NULL;
+    FILE *in = open_proc(pid, "environ");
+    char *line = NULL;
+    size_t size = 0;
+    long rank = -1;
+    *named = false;
+    while (in && getdelim(&line, &size, '\0', in) > 0)
+        if (strncmp(line, "PMI_RANK=", strlen("PMI_RANK=")) == 0)
+            rank = strtol(line + strlen("PMI_RANK="), NULL, 10);
+        else if (strncmp(line, "LD_PRELOAD=", strlen("LD_PRELOAD=")) == 0)
+            *named = strstr(line, local->name + 1);
+    free(line);
+    if (in)
+        fclose(in);
+    return rank;
 }
 
 /* A process that has MPI, and so is no shell or wrapper of a rank, has the libraries that were
  * preloaded, too. */
 static void look_at(struct local *local, long pid)
 {
-    size_t length;
-    char *text = read_proc(pid, "environ", &length), *maps = NULL;
-    const char *rank = text ? variable_in(text, length, "PMI_RANK") : NULL;
-    const char *preload = text ? variable_in(text, length, "LD_PRELOAD") : NULL;
-    long r = rank ? strtol(rank, NULL, 10) : -1;
-    bool sought = r >= 0 && r < local->n_ranks && local->has[r] < 2;
-    bool named = sought && preload && strstr(preload, local->name + 1);
-    if (sought && !named) /* takes longer */
-        maps = read_proc(pid, "maps", &length);
+    bool named;
+    long r = find_rank(local, pid, &named);
+    if (r < 0 || r >= local->n_ranks || local->has[r] == 2)
+        return;
+    char *maps = named ? NULL : read_proc(pid, "maps"); /* takes longer */
     if (named || (maps && (strstr(maps, local->name) || strstr(maps, "/libcarpool"))))
         local->has[r] = 2;
     else if (maps && strstr(maps, "/libmpi"))
         local->has[r] = 1;
     free(maps);
-    free(text);
 }
 
 /* The processes that one has started, directly or over others. */
 static void look_below(struct local *local, long pid)
 {
     char name[64];
-    size_t length;
     snprintf(name, sizeof name, "task/%ld/children", pid);
-    char *children = read_proc(pid, name, &length), *at = children, *end;
+    char *children = read_proc(pid, name), *at = children, *end;
     for (long child = at ? strtol(at, &end, 10) : 0; child > 0; child = strtol(at, &end, 10)) {
         at = end;
         look_at(local, child);
@@ -107,8 +101,7 @@ static void look_below(struct local *local, long pid)
 static long find_proxy(void)
 {
     for (long pid = getppid(); pid > 1;) {
-        size_t length;
-        char *stat = read_proc(pid, "stat", &length), *end = stat ? strrchr(stat, ')') : NULL;
+        char *stat = read_proc(pid, "stat"), *end = stat ? strrchr(stat, ')') : NULL;
         bool found = stat && strstr(stat, "(hydra_pmi_prox");
         long parent = 0;
         if (!end || sscanf(end, ") %*c %ld", &parent) != 1)

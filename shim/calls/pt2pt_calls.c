@@ -291,5 +291,5 @@ int cpl_pt2pt_mrecv(const struct cpl_span *span, MPI_Message *message, MPI_Statu
 {
     MPI_Request request;
     int result = cpl_pt2pt_imrecv(span, message, &request);
-    return result == MPI_SUCCESS ? cpl_complete_one(&request, NULL, status) : result;
+    return result == MPI_SUCCESS ? cpl_complete_one(&request, NULL, status, CPL_WAITS) : result;
 }

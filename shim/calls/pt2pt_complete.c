@@ -15,21 +15,22 @@ static MPI_Status *status_at(MPI_Status *statuses, int k)
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[k];
 }
 
-/* Completes a request that is done; if the call `peeks`, it only tells the status. Returns the
- * request's error. */
-static int settle(struct cpl_request *request, MPI_Request *handle, MPI_Status *status, bool peeks)
+/* Completes a request that is done; a call that peeks only tells the status. Returns the request's
+ * error. */
+static int settle(struct cpl_request *request, MPI_Request *handle, MPI_Status *status,
+                  enum cpl_completion how)
 {
-    if (!peeks)
+    if (how != CPL_PEEKS)
         return cpl_request_settle(request, handle, status);
     cpl_request_status(request, status);
     return MPI_SUCCESS;
 }
 
 static int settle_one(struct cpl_request *request, MPI_Request *handle, MPI_Status *status,
-                      bool peeks)
+                      enum cpl_completion how)
 {
     MPI_Comm comm = request->comm;
-    return cpl_raise(comm, settle(request, handle, status, peeks));
+    return cpl_raise(comm, settle(request, handle, status, how));
 }
 
 /* Whether a call that tests has looked often enough: once, and once more after a poll where there
@@ -39,10 +40,10 @@ static bool has_tested(bool looked)
     return looked || !cpl_progress_needed();
 }
 
-/* What a completion call does first: with a flag it only tests. */
-static void begin(bool tests)
+/* What a completion call does first. */
+static void begin(enum cpl_completion how)
 {
-    if (tests)
+    if (how != CPL_WAITS)
         cpl_progress_no_wait();
     cpl_progress_leave();
 }
@@ -78,22 +79,25 @@ static MPI_Request *copy_others(int n, const MPI_Request *requests, MPI_Request 
     return others;
 }
 
-static void free_others(MPI_Request *others, const MPI_Request few[FEW])
+/* Frees the copy, whose requests come back if they have changed. */
+static void take_back(int n, MPI_Request *requests, MPI_Request *others, const MPI_Request few[FEW],
+                      bool changed)
 {
+    for (int k = 0; k < n && changed; k++)
+        if (!cpl_request_active(requests[k]))
+            requests[k] = others[k];
     if (others != few)
         free(others);
 }
 
 /* PMPI_Testall for MPI's part of an array, or PMPI_Request_get_status_all. */
-static int test_others(int n, MPI_Request *requests, int *flag, MPI_Status *statuses, bool peeks)
+static int test_others(int n, MPI_Request *requests, int *flag, MPI_Status *statuses,
+                       enum cpl_completion how)
 {
     MPI_Request few[FEW], *others = copy_others(n, requests, few);
-    int result = peeks ? PMPI_Request_get_status_all(n, others, flag, statuses)
-                       : PMPI_Testall(n, others, flag, statuses);
-    for (int k = 0; k < n && *flag && !peeks; k++)
-        if (!cpl_request_active(requests[k]))
-            requests[k] = others[k];
-    free_others(others, few);
+    int result = how == CPL_PEEKS ? PMPI_Request_get_status_all(n, others, flag, statuses)
+                                  : PMPI_Testall(n, others, flag, statuses);
+    take_back(n, requests, others, few, *flag && how != CPL_PEEKS);
     return result;
 }
 
@@ -109,47 +113,27 @@ static void wait_for(struct cpl_request *request)
     }
 }
 
-static int complete_others_one(MPI_Request *request, int *flag, MPI_Status *status)
+int cpl_complete_one(MPI_Request *handle, int *flag, MPI_Status *status, enum cpl_completion how)
 {
-    int done = 0;
+    struct cpl_request *request = cpl_request_active(*handle);
+    begin(how);
+    if (request && how == CPL_WAITS)
+        wait_for(request);
     for (bool looked = false;; looked = true) {
-        int result = PMPI_Test(request, &done, status);
+        int done = 0, result = MPI_SUCCESS;
+        if (request)
+            done = how == CPL_WAITS || cpl_request_is_done(request);
+        else
+            result = how == CPL_PEEKS ? PMPI_Request_get_status(*handle, &done, status)
+                                      : PMPI_Test(handle, &done, status);
         if (flag)
             *flag = done;
-        if (done || result != MPI_SUCCESS || (flag && has_tested(looked)))
+        if (request && done)
+            return settle_one(request, handle, status, how);
+        if (done || result != MPI_SUCCESS || (how != CPL_WAITS && has_tested(looked)))
             return result;
         cpl_progress_poll();
     }
-}
-
-int cpl_complete_one(MPI_Request *handle, int *flag, MPI_Status *status)
-{
-    struct cpl_request *request = cpl_request_active(*handle);
-    begin(flag);
-    if (!request)
-        return complete_others_one(handle, flag, status);
-    if (flag) {
-        *flag = cpl_request_is_done(request);
-        if (!*flag && !has_tested(false)) {
-            cpl_progress_poll();
-            *flag = cpl_request_is_done(request);
-        }
-        return *flag ? settle_one(request, handle, status, false) : MPI_SUCCESS;
-    }
-    wait_for(request);
-    return settle_one(request, handle, status, false);
-}
-
-int cpl_status_one(MPI_Request request, int *flag, MPI_Status *status)
-{
-    cpl_progress_poll();
-    struct cpl_request *managed = cpl_request_active(request);
-    if (!managed)
-        return PMPI_Request_get_status(request, flag, status);
-    *flag = cpl_request_is_done(managed);
-    if (*flag)
-        cpl_request_status(managed, status);
-    return MPI_SUCCESS;
 }
 
 /* ---- all ---- */
@@ -157,12 +141,12 @@ int cpl_status_one(MPI_Request request, int *flag, MPI_Status *status)
 /* Waits for a request of the shim and settles it, which has a place in statuses. Its error becomes
  * that of the array; *comm: of such an error that is still to be raised. */
 static int settle_of_all(struct cpl_request *request, MPI_Request *handle, MPI_Status *status,
-                         bool waited, bool peeks, int result, MPI_Comm *comm)
+                         enum cpl_completion how, int result, MPI_Comm *comm)
 {
     wait_for(request);
     MPI_Comm its = request->comm;
-    int error = settle(request, handle, status, peeks);
-    if (status != MPI_STATUS_IGNORE && (waited || error != MPI_SUCCESS))
+    int error = settle(request, handle, status, how);
+    if (status != MPI_STATUS_IGNORE && (how == CPL_WAITS || error != MPI_SUCCESS))
         status->MPI_ERROR = error;
     if (error == MPI_SUCCESS)
         return result;
@@ -171,14 +155,15 @@ static int settle_of_all(struct cpl_request *request, MPI_Request *handle, MPI_S
 }
 
 /* Settles the shim's requests of an array, all of which are done. */
-static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, bool peeks, int result)
+static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, enum cpl_completion how,
+                       int result)
 {
     MPI_Comm comm = MPI_COMM_NULL;
     for (int k = 0; k < n && cpl_context.busy.n_active_requests > 0; k++) {
         struct cpl_request *request = cpl_request_active(requests[k]);
         if (request)
-            result = settle_of_all(request, &requests[k], status_at(statuses, k), false, peeks,
-                                   result, &comm);
+            result =
+                settle_of_all(request, &requests[k], status_at(statuses, k), how, result, &comm);
     }
     return cpl_raise(comm, result);
 }
@@ -201,8 +186,8 @@ static int wait_all(int n, MPI_Request *requests, MPI_Status *statuses)
             cpl_request_settle_sent(request, &requests[k]))
             continue;
         if (request)
-            result = settle_of_all(request, &requests[k], status_at(statuses, k), true, false,
-                                   result, &comm);
+            result = settle_of_all(request, &requests[k], status_at(statuses, k), CPL_WAITS, result,
+                                   &comm);
         else
             result = cpl_progress_wait_each(1, &requests[k], status_at(statuses, k));
     }
@@ -212,54 +197,49 @@ static int wait_all(int n, MPI_Request *requests, MPI_Status *statuses)
     return cpl_raise(comm, result);
 }
 
-static int test_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses, bool peeks)
+static int test_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses,
+                    enum cpl_completion how)
 {
     for (bool looked = false;; looked = true) {
         int n_open, first, n_ours = count_ours(n, requests, &n_open, &first), result = MPI_SUCCESS;
         *flag = n_open == 0;
         if (*flag && n_ours < n)
-            result = test_others(n, requests, flag, statuses, peeks);
+            result = test_others(n, requests, flag, statuses, how);
         if (*flag)
-            return settle_ours(n, requests, statuses, peeks, result);
+            return settle_ours(n, requests, statuses, how, result);
         if (result != MPI_SUCCESS || has_tested(looked))
             return result;
         cpl_progress_poll();
     }
 }
 
-int cpl_complete_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses)
+int cpl_complete_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses,
+                     enum cpl_completion how)
 {
-    begin(flag);
-    return flag ? test_all(n, requests, flag, statuses, false) : wait_all(n, requests, statuses);
-}
-
-int cpl_status_all(int n, const MPI_Request *requests, int *flag, MPI_Status *statuses)
-{
-    begin(true);
-    return test_all(n, (MPI_Request *)(uintptr_t)requests, flag, statuses, true);
+    begin(how);
+    return how == CPL_WAITS ? wait_all(n, requests, statuses)
+                            : test_all(n, requests, flag, statuses, how);
 }
 
 /* ---- any ---- */
 
 /* PMPI_Testany for MPI's part of an array, or PMPI_Request_get_status_any. */
 static int test_any_other(int n, int n_ours, MPI_Request *requests, int *index, int *flag,
-                          MPI_Status *status, bool peeks)
+                          MPI_Status *status, enum cpl_completion how)
 {
     MPI_Request few[FEW], *others = copy_others(n, requests, few);
-    int result = peeks ? PMPI_Request_get_status_any(n, others, index, flag, status)
-                       : PMPI_Testany(n, others, index, flag, status);
+    int result = how == CPL_PEEKS ? PMPI_Request_get_status_any(n, others, index, flag, status)
+                                  : PMPI_Testany(n, others, index, flag, status);
     if (*flag && *index == MPI_UNDEFINED && n_ours > 0)
         *flag = 0; /* nothing of MPI's is active */
-    else if (*flag && *index != MPI_UNDEFINED && !peeks)
-        requests[*index] = others[*index];
-    free_others(others, few);
+    take_back(n, requests, others, few, *flag && how != CPL_PEEKS);
     return result;
 }
 
-static int complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI_Status *status,
-                        bool peeks)
+int cpl_complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI_Status *status,
+                     enum cpl_completion how)
 {
-    begin(flag);
+    begin(how);
     for (bool looked = false;; looked = true) {
         int n_open, first, done = 0, result = MPI_SUCCESS;
         int n_ours = count_ours(n, requests, &n_open, &first);
@@ -267,15 +247,15 @@ static int complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI
             *flag = first >= 0;
         if (first >= 0) {
             *index = first;
-            return settle_one(cpl_request_active(requests[first]), &requests[first], status, peeks);
+            return settle_one(cpl_request_active(requests[first]), &requests[first], status, how);
         }
         if (n_ours < n || n == 0)
-            result = test_any_other(n, n_ours, requests, index, &done, status, peeks);
+            result = test_any_other(n, n_ours, requests, index, &done, status, how);
         if (flag)
             *flag = done;
         if (done || result != MPI_SUCCESS)
             return result;
-        if (flag && has_tested(looked)) {
+        if (how != CPL_WAITS && has_tested(looked)) {
             *index = MPI_UNDEFINED;
             return MPI_SUCCESS;
         }
@@ -283,36 +263,25 @@ static int complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI
     }
 }
 
-int cpl_complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI_Status *status)
-{
-    return complete_any(n, requests, index, flag, status, false);
-}
-
-int cpl_status_any(int n, const MPI_Request *requests, int *index, int *flag, MPI_Status *status)
-{
-    return complete_any(n, (MPI_Request *)(uintptr_t)requests, index, flag, status, true);
-}
-
 /* ---- some ---- */
 
 /* PMPI_Testsome for MPI's part of an array, or PMPI_Request_get_status_some. */
 static int test_some_others(int n, int n_ours, MPI_Request *requests, int *n_done, int *indices,
-                            MPI_Status *statuses, bool peeks)
+                            MPI_Status *statuses, enum cpl_completion how)
 {
     MPI_Request few[FEW], *others = copy_others(n, requests, few);
-    int result = peeks ? PMPI_Request_get_status_some(n, others, n_done, indices, statuses)
-                       : PMPI_Testsome(n, others, n_done, indices, statuses);
-    for (int k = 0; k < *n_done && !peeks; k++) /* MPI_UNDEFINED is negative */
-        requests[indices[k]] = others[indices[k]];
+    int result = how == CPL_PEEKS
+                     ? PMPI_Request_get_status_some(n, others, n_done, indices, statuses)
+                     : PMPI_Testsome(n, others, n_done, indices, statuses);
+    take_back(n, requests, others, few, *n_done > 0 && how != CPL_PEEKS);
     if (*n_done == MPI_UNDEFINED && n_ours > 0)
         *n_done = 0; /* nothing of MPI's is active */
-    free_others(others, few);
     return result;
 }
 
 /* Settles the shim's requests that are done, and lists them behind those that MPI has reported. */
 static int settle_some(int n, MPI_Request *requests, int *n_done, int *indices,
-                       MPI_Status *statuses, bool peeks, int result)
+                       MPI_Status *statuses, enum cpl_completion how, int result)
 {
     MPI_Comm comm = MPI_COMM_NULL;
     for (int k = 0; k < n && cpl_context.busy.n_active_requests > 0; k++) {
@@ -320,7 +289,7 @@ static int settle_some(int n, MPI_Request *requests, int *n_done, int *indices,
         if (!request || !cpl_request_is_known_done(request))
             continue;
         MPI_Comm its = request->comm;
-        int error = settle(request, &requests[k], status_at(statuses, *n_done), peeks);
+        int error = settle(request, &requests[k], status_at(statuses, *n_done), how);
         if (statuses != MPI_STATUSES_IGNORE && (result != MPI_SUCCESS || error != MPI_SUCCESS))
             statuses[*n_done].MPI_ERROR = error;
         for (int i = 0; i < *n_done && statuses != MPI_STATUSES_IGNORE; i++)
@@ -335,33 +304,20 @@ static int settle_some(int n, MPI_Request *requests, int *n_done, int *indices,
     return cpl_raise(comm, result);
 }
 
-static int complete_some(int n, MPI_Request *requests, int *n_done, int *indices,
-                         MPI_Status *statuses, bool waits, bool peeks)
+int cpl_complete_some(int n, MPI_Request *requests, int *n_done, int *indices, MPI_Status *statuses,
+                      enum cpl_completion how)
 {
-    begin(!waits);
+    begin(how);
     for (bool looked = false;; looked = true) {
         int n_open, first, n_ours = count_ours(n, requests, &n_open, &first);
         int result = MPI_SUCCESS;
         *n_done = 0;
         if (n_ours < n || n == 0)
-            result = test_some_others(n, n_ours, requests, n_done, indices, statuses, peeks);
+            result = test_some_others(n, n_ours, requests, n_done, indices, statuses, how);
         if (*n_done != MPI_UNDEFINED)
-            result = settle_some(n, requests, n_done, indices, statuses, peeks, result);
-        if (result != MPI_SUCCESS || *n_done != 0 || (!waits && has_tested(looked)))
+            result = settle_some(n, requests, n_done, indices, statuses, how, result);
+        if (result != MPI_SUCCESS || *n_done != 0 || (how != CPL_WAITS && has_tested(looked)))
             return result;
         cpl_progress_poll();
     }
-}
-
-int cpl_complete_some(int n, MPI_Request *requests, int *n_done, int *indices, MPI_Status *statuses,
-                      bool waits)
-{
-    return complete_some(n, requests, n_done, indices, statuses, waits, false);
-}
-
-int cpl_status_some(int n, const MPI_Request *requests, int *n_done, int *indices,
-                    MPI_Status *statuses)
-{
-    return complete_some(n, (MPI_Request *)(uintptr_t)requests, n_done, indices, statuses, false,
-                         true);
 }

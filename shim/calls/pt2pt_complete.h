@@ -10,22 +10,17 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-/* As MPI_Wait, MPI_Waitall, MPI_Waitany; with a flag, as MPI_Test, MPI_Testall, MPI_Testany. Return
- * MPI's error codes, after the error handler. */
-int cpl_complete_one(MPI_Request *request, int *flag, MPI_Status *status);
-int cpl_complete_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses);
-int cpl_complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI_Status *status);
+/* As MPI_Wait, MPI_Test and MPI_Request_get_status, which leaves the requests as they are. */
+enum cpl_completion { CPL_WAITS, CPL_TESTS, CPL_PEEKS };
 
-/* As MPI_Waitsome if `waits`, else as MPI_Testsome. */
+/* The four forms for one request and for arrays; flag: NULL if the call waits. Return MPI's error
+ * codes, after the error handler. */
+int cpl_complete_one(MPI_Request *request, int *flag, MPI_Status *status, enum cpl_completion how);
+int cpl_complete_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses,
+                     enum cpl_completion how);
+int cpl_complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI_Status *status,
+                     enum cpl_completion how);
 int cpl_complete_some(int n, MPI_Request *requests, int *n_done, int *indices, MPI_Status *statuses,
-                      bool waits);
-
-/* As MPI_Request_get_status and its relatives for arrays (MPI 4.1): as the tests, but the requests
- * stay as they are. */
-int cpl_status_one(MPI_Request request, int *flag, MPI_Status *status);
-int cpl_status_all(int n, const MPI_Request *requests, int *flag, MPI_Status *statuses);
-int cpl_status_any(int n, const MPI_Request *requests, int *index, int *flag, MPI_Status *status);
-int cpl_status_some(int n, const MPI_Request *requests, int *n_done, int *indices,
-                    MPI_Status *statuses);
+                      enum cpl_completion how);
 
 #endif

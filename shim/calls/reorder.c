@@ -195,11 +195,12 @@ static bool place_ranks(MPI_Comm comm, struct edges *edges, struct placed *place
     return done;
 }
 
-/* The program's communicator has been made. */
-static void leave(struct placed *placed)
+/* The program's communicator has been made, or not. */
+static bool leave(struct placed *placed, bool made)
 {
     PMPI_Comm_free(&placed->comm);
-    cpl_context.placed.n++;
+    cpl_context.placed.n += made;
+    return made;
 }
 
 /* A step of the grid from a rank, -1: there is none. stride is what one step adds. */
@@ -250,8 +251,7 @@ bool cpl_reorder_Cart_create(MPI_Comm comm_old, int ndims, const int dims[], con
     if (!place_ranks(comm_old, &edges, &placed))
         return false;
     *result = cpl_collective_Cart_create(placed.comm, ndims, dims, periods, 0, comm_cart);
-    leave(&placed);
-    return true;
+    return leave(&placed, true);
 }
 
 bool cpl_reorder_Graph_create(MPI_Comm comm_old, int nnodes, const int indx[], const int edges[],
@@ -272,8 +272,7 @@ bool cpl_reorder_Graph_create(MPI_Comm comm_old, int nnodes, const int indx[], c
     if (!place_ranks(comm_old, &mine, &placed))
         return false;
     *result = cpl_collective_Graph_create(placed.comm, nnodes, indx, edges, 0, comm_graph);
-    leave(&placed);
-    return true;
+    return leave(&placed, true);
 }
 
 /* Lists the edges that a call of MPI_Dist_graph_create names. */
@@ -312,28 +311,15 @@ bool cpl_reorder_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[]
         return false;
     *result = cpl_collective_Dist_graph_create(placed.comm, n, sources, degrees, destinations,
                                                weights, info, 0, comm_dist_graph);
-    leave(&placed);
-    return true;
+    return leave(&placed, true);
 }
 
 /* The neighbours of a graph node as MPI_Dist_graph_create_adjacent takes them. */
+enum { SOURCES, SOURCE_WEIGHTS, DESTINATIONS, DESTINATION_WEIGHTS, N_PARTS };
 struct neighborhood {
-    int head[4]; /* in-degree, out-degree, whether these are weighted */
-    int *ranks;  /* sources, their weights, destinations, their weights */
+    int n[N_PARTS]; /* of weights: -1: there are none */
+    const int *part[N_PARTS];
 };
-
-enum { IN_DEGREE, OUT_DEGREE, IN_WEIGHTED, OUT_WEIGHTED };
-
-static int *ranks_of(const struct neighborhood *n, int part)
-{
-    return n->ranks + (part < 2 ? part * n->head[IN_DEGREE]
-                                : 2 * n->head[IN_DEGREE] + (part - 2) * n->head[OUT_DEGREE]);
-}
-
-static int n_words(const struct neighborhood *n)
-{
-    return 2 * (n->head[IN_DEGREE] + n->head[OUT_DEGREE]);
-}
 
 static bool is_valid(int degree, const int *ranks, const int *weights, int size)
 {
@@ -357,21 +343,25 @@ static void swap(const struct placed *placed, int old_rank, const int *mine, int
 }
 
 /* Gets the neighbourhood that the process with this process's new rank has named, in exchange for
- * *mine. False on all ranks when memory ran out. Collective over placed->comm. */
+ * *mine; the caller frees *words, where it lies. False on all ranks when memory ran out. Collective
+ * over placed->comm. */
 static bool trade(const struct placed *placed, int old_rank, const struct neighborhood *mine,
-                  struct neighborhood *theirs)
+                  struct neighborhood *theirs, int **words)
 {
-    swap(placed, old_rank, mine->head, 4, theirs->head, 4);
-    theirs->ranks = calloc((size_t)n_words(theirs) + 1, sizeof *theirs->ranks);
-    if (!cpl_agree_all(placed->comm, theirs->ranks))
+    swap(placed, old_rank, mine->n, N_PARTS, theirs->n, N_PARTS);
+    *words = calloc(2 * ((size_t)theirs->n[SOURCES] + (size_t)theirs->n[DESTINATIONS]) + 1,
+                    sizeof **words);
+    if (!cpl_agree_all(placed->comm, *words))
         return false;
-    swap(placed, old_rank, mine->ranks, n_words(mine), theirs->ranks, n_words(theirs));
+    int *to = *words;
+    for (int part = 0; part < N_PARTS; part++) {
+        const int n_mine = mine->n[part] > 0 ? mine->n[part] : 0;
+        const int n_theirs = theirs->n[part] > 0 ? theirs->n[part] : 0;
+        theirs->part[part] = theirs->n[part] < 0 ? MPI_UNWEIGHTED : to;
+        swap(placed, old_rank, mine->part[part], n_mine, to, n_theirs);
+        to += n_theirs;
+    }
     return true;
-}
-
-static const int *weights_of(const struct neighborhood *n, int is_weighted, int part)
-{
-    return is_weighted ? ranks_of(n, part) : MPI_UNWEIGHTED;
 }
 
 /* Fills mine and, from its destinations, the edges: an edge is named at both its ends. */
@@ -382,17 +372,9 @@ static void note_neighborhood(struct edges *edges, int indegree, const int *sour
     if (!is_valid(indegree, sources, sourceweights, edges->size) ||
         !is_valid(outdegree, destinations, destweights, edges->size))
         return;
-    *mine = (struct neighborhood){.head = {indegree, outdegree, sourceweights != MPI_UNWEIGHTED,
-                                           destweights != MPI_UNWEIGHTED}};
-    mine->ranks = calloc((size_t)n_words(mine) + 1, sizeof *mine->ranks);
-    if (!mine->ranks)
-        return;
-    const int *const parts[] = {sources, sourceweights, destinations, destweights};
-    for (int part = 0; part < 4; part++) {
-        size_t degree = (size_t)mine->head[part < 2 ? IN_DEGREE : OUT_DEGREE];
-        if (degree > 0 && parts[part] != MPI_UNWEIGHTED)
-            memcpy(ranks_of(mine, part), parts[part], degree * sizeof **parts);
-    }
+    *mine = (struct neighborhood){{indegree, sourceweights == MPI_UNWEIGHTED ? -1 : indegree,
+                                   outdegree, destweights == MPI_UNWEIGHTED ? -1 : outdegree},
+                                  {sources, sourceweights, destinations, destweights}};
     make_edges(edges, outdegree);
     for (int k = 0; k < outdegree && edges->able; k++)
         add_edge(edges, edges->rank, destinations[k],
@@ -408,26 +390,20 @@ bool cpl_reorder_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, con
     (void)reorder;
     struct edges edges;
     struct placed placed;
-    struct neighborhood mine = {.ranks = NULL}, theirs;
+    struct neighborhood mine = {.n = {0}}, theirs;
+    int *words;
     if (!may_map(comm_old, &edges))
         return false;
     note_neighborhood(&edges, indegree, sources, sourceweights, outdegree, destinations,
                       destweights, &mine);
-    bool done = place_ranks(comm_old, &edges, &placed);
-    if (done) {
-        done = trade(&placed, edges.rank, &mine, &theirs);
-        if (done)
-            *result = cpl_collective_Dist_graph_create_adjacent(
-                placed.comm, theirs.head[IN_DEGREE], ranks_of(&theirs, 0),
-                weights_of(&theirs, theirs.head[IN_WEIGHTED], 1), theirs.head[OUT_DEGREE],
-                ranks_of(&theirs, 2), weights_of(&theirs, theirs.head[OUT_WEIGHTED], 3), info, 0,
-                comm_dist_graph);
-        free(theirs.ranks);
-        if (done)
-            leave(&placed);
-        else
-            PMPI_Comm_free(&placed.comm);
-    }
-    free(mine.ranks);
-    return done;
+    if (!place_ranks(comm_old, &edges, &placed))
+        return false;
+    bool done = trade(&placed, edges.rank, &mine, &theirs, &words);
+    if (done)
+        *result = cpl_collective_Dist_graph_create_adjacent(
+            placed.comm, theirs.n[SOURCES], theirs.part[SOURCES], theirs.part[SOURCE_WEIGHTS],
+            theirs.n[DESTINATIONS], theirs.part[DESTINATIONS], theirs.part[DESTINATION_WEIGHTS],
+            info, 0, comm_dist_graph);
+    free(words);
+    return leave(&placed, done);
 }

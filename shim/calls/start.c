@@ -13,8 +13,8 @@
 #include "shim/base/aside.h"
 #include "shim/base/environment.h"
 #include "shim/base/log.h"
-#include "shim/calls/away_window.h"
 #include "shim/calls/reclaim.h"
+#include "shim/calls/wrappers_windows.h"
 #include "shim/carry/messages.h"
 #include "shim/carry/requests.h"
 #include "shim/meet/agree.h"
@@ -70,16 +70,6 @@ static void share_settings(void)
     PMPI_Ibcast(settings, sizeof *settings, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
     cpl_progress_wait(&request, MPI_STATUS_IGNORE);
     cpl_log_init(cpl_context.rank, (enum cpl_log_level)settings->verbose);
-}
-
-/* Logs the settings at debug level, so that a log shows them. */
-static void log_settings(void)
-{
-    for (size_t i = 0; cpl_context.rank == 0 && i < cpl_settings_count(); i++) {
-        char value[CPL_SETTINGS_TEXT];
-        cpl_settings_value(&cpl_context.settings, i, value, sizeof value);
-        cpl_log(CPL_LOG_DEBUG, "settings", "%s=%s", cpl_settings_info(i).variable, value);
-    }
 }
 
 static void find_tag_ub(void)
@@ -208,7 +198,6 @@ void cpl_start(void)
         tell_left("CARPOOL_MODE is off", false);
     if (cpl_context.settings.mode == CPL_MODE_OFF || !can_start())
         return;
-    log_settings();
     find_tag_ub();
     cpl_service_look();
     MPI_Comm parent;

@@ -2,11 +2,11 @@
  * or, while any communicator is managed, in a form that polls (collective.h). Switched off, a call
  * costs one branch. */
 #include "shim/calls/wrappers.h"
-#include "shim/calls/away_window.h"
 #include "shim/calls/meets.h"
 #include "shim/calls/reclaim.h"
 #include "shim/calls/reorder.h"
 #include "shim/calls/start.h"
+#include "shim/calls/wrappers_windows.h"
 #include "shim/carry/embed.h"
 #include "shim/carry/line.h"
 #include "shim/exchange/allgather.h"
@@ -135,25 +135,9 @@ static inline bool has_neighbors(MPI_Comm comm)
 }
 
 #define GIVEN(comm) comm
-#define PERSISTENT(inner, persistent, parameters, arguments, ...)                                  \
-    EXPORT int MPI_##persistent WITH_INFO parameters                                               \
-    {                                                                                              \
-        if (!cpl_context.active)                                                                   \
-            return PMPI_##persistent WITH_INFO_GIVEN arguments;                                    \
-        CPL_COLLECTIVE;                                                                            \
-        comm = inner(comm);                                                                        \
-        cpl_appointment_bar();                                                                     \
-        struct cpl_neighbor_call call = __VA_ARGS__;                                               \
-        int result;                                                                                \
-        if (cpl_neighbor_init(&call, request, &result))                                            \
-            return result;                                                                         \
-        result = PMPI_##persistent WITH_INFO_GIVEN arguments;                                      \
-        cpl_neighbor_init_passed(&call, result, request);                                          \
-        return result;                                                                             \
-    }
 
-/* A sparse exchange; quiet_of: whether its collective passes; inner: the communicator on which it
- * is made. `first` may make the call. */
+/* A sparse exchange in its three forms; pass_of: whether its collective passes; inner: the
+ * communicator on which it is made. `first` may make the call. */
 #define CARRIED(pass_of, inner, first, name, nonblocking, persistent, parameters, arguments, ...)  \
     WATCHED watched_##name WITH_PASS parameters                                                    \
     {                                                                                              \
@@ -167,10 +151,8 @@ static inline bool has_neighbors(MPI_Comm comm)
         first(name, arguments);                                                                    \
         if (!pass)                                                                                 \
             before_collective(comm);                                                               \
-        if (!looked && cpl_pass_exchange(&call)) {                                                 \
-            CPL_OUTSIDE;                                                                           \
-            return PMPI_##name arguments;                                                          \
-        }                                                                                          \
+        if (!looked && cpl_pass_exchange(&call))                                                   \
+            return CPL_AWAY(PMPI_##name arguments);                                                \
         if (cpl_neighbor_carry(&call, &result))                                                    \
             return result;                                                                         \
         result = counted(comm, cpl_collective_##name arguments);                                   \
@@ -196,7 +178,19 @@ static inline bool has_neighbors(MPI_Comm comm)
             result = PMPI_##nonblocking WITH arguments;                                            \
         return cpl_meets_started(comm, result, request, false);                                    \
     }                                                                                              \
-    PERSISTENT(inner, persistent, parameters, arguments, __VA_ARGS__)
+    PASSING(persistent, WITH_INFO parameters, WITH_INFO_GIVEN arguments, !cpl_context.active)      \
+    {                                                                                              \
+        CPL_COLLECTIVE;                                                                            \
+        comm = inner(comm);                                                                        \
+        cpl_appointment_bar();                                                                     \
+        struct cpl_neighbor_call call = __VA_ARGS__;                                               \
+        int result;                                                                                \
+        if (cpl_neighbor_init(&call, request, &result))                                            \
+            return result;                                                                         \
+        result = PMPI_##persistent WITH_INFO_GIVEN arguments;                                      \
+        cpl_neighbor_init_passed(&call, result, request);                                          \
+        return result;                                                                             \
+    }
 #define NOTHING_FIRST(name, arguments) (void)0
 #define TOPOLOGY_FIRST(name, arguments)                                                            \
     do {                                                                                           \
@@ -247,11 +241,14 @@ static const void *const sendbuf = sent_bytes, *const recvbuf = received_bytes,
                               &(struct cpl_arguments){root, count, sendcount, datatype, sendtype,  \
                                                       recvtype, op, sendbuf, recvbuf, buffer})
 
-/* Most of these calls make no communicator. */
+/* Most of these calls make no communicator and no window. */
 static MPI_Comm *const newcomm = NULL;
+static MPI_Win *const win = NULL;
 
-static int made(MPI_Comm over, const MPI_Comm *comm, int result)
+static int made(MPI_Comm over, const MPI_Comm *comm, const MPI_Win *window, int result)
 {
+    if (window && result == MPI_SUCCESS)
+        cpl_window_opened(over, *window);
     if (comm && result == MPI_SUCCESS) {
         cpl_agree_graph(*comm);
         cpl_meeting_made(over, *comm);
@@ -263,14 +260,15 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
     return result;
 }
 
-/* Most calls pass, but for those that make communicators. One that MPI refuses on this rank does
+/* Most calls pass, but for those that make something. One that MPI refuses on this rank does
  * not count. */
 #define PASSES(name, over, parameters, arguments)                                                  \
     EXPORT CPL_PASSED int MPI_##name parameters                                                    \
     {                                                                                              \
         if (!cpl_context.active)                                                                   \
             return PMPI_##name arguments;                                                          \
-        struct cpl_pass *pass = newcomm || cpl_context.service.shared ? NULL : cpl_pass_of(over);  \
+        const bool passes = !newcomm && !win && !cpl_context.service.shared;                       \
+        struct cpl_pass *pass = passes ? cpl_pass_of(over) : NULL;                                 \
         if (!pass)                                                                                 \
             return watched_##name arguments;                                                       \
         int result = PMPI_##name arguments;                                                        \
@@ -280,16 +278,23 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
             before_other(over);                                                                    \
         return result;                                                                             \
     }
-#define ENTERS(name, over, parameters, arguments)                                                  \
+#define ENTERED(is_placed, name, over, parameters, arguments)                                      \
     WATCHED watched_##name parameters                                                              \
     {                                                                                              \
+        int result;                                                                                \
         CPL_COLLECTIVE;                                                                            \
         if (IS_REFUSED(over))                                                                      \
             return PMPI_##name arguments;                                                          \
         before_other(over);                                                                        \
-        return made(over, newcomm, counted(over, cpl_collective_##name arguments));                \
+        if (!(is_placed))                                                                          \
+            result = counted(over, cpl_collective_##name arguments);                               \
+        return made(over, newcomm, win, result);                                                   \
     }                                                                                              \
     PASSES(name, over, parameters, arguments)
+#define ENTERS(...)      ENTERED(false, __VA_ARGS__)
+#define WITH_RESULT(...) (__VA_ARGS__, &result)
+#define REORDERS(name, over, parameters, arguments)                                                \
+    ENTERED(reorder &&cpl_reorder_##name WITH_RESULT arguments, name, over, parameters, arguments)
 #define REDUCES(name, over, parameters, arguments)                                                 \
     WATCHED watched_##name parameters                                                              \
     {                                                                                              \
@@ -316,47 +321,18 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
             return cpl_meets_started(comm, result, request, count > 0);                            \
         return cpl_meets_started(comm, PMPI_##name arguments, request, count > 0);                 \
     }
-#define WITH_RESULT(...) (__VA_ARGS__, &result)
-#define REORDERS(name, over, parameters, arguments)                                                \
-    EXPORT int MPI_##name parameters                                                               \
-    {                                                                                              \
-        int result;                                                                                \
-        if (!cpl_context.active)                                                                   \
-            return PMPI_##name arguments;                                                          \
-        CPL_COLLECTIVE;                                                                            \
-        before_other(over);                                                                        \
-        if (!reorder || !cpl_reorder_##name WITH_RESULT arguments)                                 \
-            result = cpl_collective_##name arguments;                                              \
-        return made(over, newcomm, result);                                                        \
-    }
-#define WINDOWS(name, over, parameters, arguments)                                                 \
-    EXPORT int MPI_##name parameters                                                               \
-    {                                                                                              \
-        if (!cpl_context.active)                                                                   \
-            return PMPI_##name arguments;                                                          \
-        CPL_COLLECTIVE;                                                                            \
-        before_other(over);                                                                        \
-        int result = cpl_collective_##name arguments;                                              \
-        if (result == MPI_SUCCESS)                                                                 \
-            cpl_window_opened(over, *win);                                                         \
-        return result;                                                                             \
-    }
 #define JOINS                                           ENTERS
 #define MOVES(name, nonblocking, parameters, arguments) ENTERS(name, comm, parameters, arguments)
 #define GATHERS(name, nonblocking, parameters, arguments, ...)                                     \
-    EXPORT int MPI_##name parameters                                                               \
+    PASSING(name, parameters, arguments, !cpl_context.active)                                      \
     {                                                                                              \
-        if (!cpl_context.active)                                                                   \
-            return PMPI_##name arguments;                                                          \
         CPL_COLLECTIVE;                                                                            \
         if (IS_REFUSED(comm))                                                                      \
             return PMPI_##name arguments;                                                          \
         before_other(comm);                                                                        \
-        if (!cpl_allgather_is_open(&(struct cpl_neighbor_call)__VA_ARGS__))                        \
-            return counted(comm, cpl_collective_##name arguments);                                 \
         struct cpl_neighbor_call call = __VA_ARGS__;                                               \
         int result;                                                                                \
-        if (cpl_allgather_carry(&call, &result))                                                   \
+        if (cpl_allgather_is_open(&call) && cpl_allgather_carry(&call, &result))                   \
             return result;                                                                         \
         result = counted(comm, cpl_collective_##name arguments);                                   \
         cpl_neighbor_passed(&call);                                                                \
@@ -365,32 +341,23 @@ static int made(MPI_Comm over, const MPI_Comm *comm, int result)
 /* The state ends before MPI's call: callbacks of the program's attributes may still use the
  * communicator, which is then MPI's alone. */
 #define FREES(name, parameters, arguments)                                                         \
-    EXPORT int MPI_##name parameters                                                               \
+    PASSING(name, parameters, arguments, !cpl_context.active || !comm || *comm == MPI_COMM_NULL)   \
     {                                                                                              \
-        if (!cpl_context.active || !comm || *comm == MPI_COMM_NULL)                                \
-            return PMPI_##name arguments;                                                          \
         CPL_COLLECTIVE;                                                                            \
         struct cpl_dying dying;                                                                    \
         cpl_progress_leave();                                                                      \
         cpl_comm_state_free_inner(*comm);                                                          \
         cpl_comm_state_before_free(*comm, &dying);                                                 \
-        int result;                                                                                \
-        {                                                                                          \
-            CPL_OUTSIDE;                                                                           \
-            result = PMPI_##name arguments;                                                        \
-        }                                                                                          \
+        int result = CPL_AWAY(PMPI_##name arguments);                                              \
         cpl_comm_state_after_free(&dying);                                                         \
         return result;                                                                             \
     }
 #define WAITS(name, gather, parameters, arguments)                                                 \
-    EXPORT int MPI_##name parameters                                                               \
+    PASSING(name, parameters, arguments, !cpl_context.active)                                      \
     {                                                                                              \
-        if (!cpl_context.active)                                                                   \
-            return PMPI_##name arguments;                                                          \
         CPL_COLLECTIVE;                                                                            \
         cpl_appointment_note_other();                                                              \
         gather;                                                                                    \
-        CPL_OUTSIDE;                                                                               \
-        return PMPI_##name arguments;                                                              \
+        return CPL_AWAY(PMPI_##name arguments);                                                    \
     }
 #include "shim/tables/collectives.def"

@@ -1,5 +1,5 @@
-/* The intercepted completion calls (doc/point-to-point.md): they send the batches, and poll while
- * anything is managed. */
+/* The intercepted completion calls and probes (doc/point-to-point.md): they send the batches, and
+ * poll while anything is managed. */
 #include "shim/calls/meets.h"
 #include "shim/calls/pt2pt_complete.h"
 #include "shim/calls/wrappers.h"
@@ -54,11 +54,63 @@ static bool is_array(int count, const MPI_Request *requests)
         const bool meets = appointed;                                                              \
         if (polls() && (is_right))                                                                 \
             return cpl_meets_waited(meets, carried);                                               \
-        int result;                                                                                \
-        {                                                                                          \
-            CPL_OUTSIDE;                                                                           \
-            result = PMPI_##name arguments;                                                        \
-        }                                                                                          \
+        int result = CPL_AWAY(PMPI_##name arguments);                                              \
         return cpl_meets_waited(meets, ended(result));                                             \
     }
 #include "shim/tables/pt2pt.def"
+
+/* Whether probes on all communicators are MPI's, and no batch has to be sent. */
+static inline bool probes_pass(void)
+{
+    return !cpl_context.active || (cpl_context.busy.n_open_batches == 0 && !cpl_progress_needed() &&
+                                   !cpl_context.service.shared);
+}
+
+/* A probe that does not pass, with arguments that MPI takes. flag: NULL for one that waits;
+ * message: NULL for one that gives no handle. */
+static int probe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
+                 MPI_Status *status)
+{
+    struct cpl_span none;
+    MPI_Status own, *to = status == MPI_STATUS_IGNORE ? &own : status;
+    int own_flag = 0, *found = flag ? flag : &own_flag, result;
+    leave();
+    struct cpl_comm_state *state =
+        cpl_pt2pt_managed(comm, NULL, 0, MPI_BYTE, source, tag, true, &none);
+    if (state)
+        return cpl_pt2pt_probe(state, source, tag, flag, message, status);
+    if (!flag && !cpl_progress_needed()) {
+        CPL_OUTSIDE;
+        result = message ? PMPI_Mprobe(source, tag, comm, message, to)
+                         : PMPI_Probe(source, tag, comm, to);
+        own_flag = 1;
+    } else {
+        do {
+            if (cpl_progress_needed())
+                cpl_progress_poll();
+            result = message ? PMPI_Improbe(source, tag, comm, found, message, to)
+                             : PMPI_Iprobe(source, tag, comm, found, to);
+        } while (!flag && !own_flag && result == MPI_SUCCESS);
+    }
+    if (message && result == MPI_SUCCESS && *found)
+        cpl_watch_received(comm, source, tag, result, to);
+    return result;
+}
+
+#define PROBES(name, parameters, arguments, passes, is_right, flag, message)                       \
+    PASSING(name, parameters, arguments, passes)                                                   \
+    {                                                                                              \
+        CPL_INSIDE;                                                                                \
+        return (is_right) && has_status(status) ? probe(source, tag, comm, flag, message, status)  \
+                                                : PMPI_##name arguments;                           \
+    }
+PROBES(Probe, (int source, int tag, MPI_Comm comm, MPI_Status *status), (source, tag, comm, status),
+       probes_pass(), true, NULL, NULL)
+PROBES(Iprobe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status),
+       (source, tag, comm, flag, status), probes_pass(), flag, flag, NULL)
+PROBES(Mprobe, (int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status),
+       (source, tag, comm, message, status), !cpl_context.active, message, NULL, message)
+PROBES(Improbe,
+       (int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status),
+       (source, tag, comm, flag, message, status), !cpl_context.active, flag &&message, flag,
+       message)

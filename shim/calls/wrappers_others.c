@@ -59,8 +59,7 @@
             return cpl_real_##prefix##_##name(CPL_GIVES(n));                                       \
         CPL_COLLECTIVE;                                                                            \
         cpl_progress_before_wait();                                                                \
-        CPL_OUTSIDE;                                                                               \
-        return cpl_real_##prefix##_##name(CPL_GIVES(n));                                           \
+        return CPL_AWAY(cpl_real_##prefix##_##name(CPL_GIVES(n)));                                 \
     }
 /* A communicator of another world has no barrier; MPI refuses what is none. */
 static void gather(MPI_Comm comm)
@@ -81,12 +80,8 @@ static void gather(MPI_Comm comm)
             return cpl_real_MPIX_##name(CPL_GIVES(n));                                             \
         CPL_COLLECTIVE;                                                                            \
         const cpl_word given[] = {CPL_GIVES(n)};                                                   \
-        cpl_word result;                                                                           \
         gather((MPI_Comm)given[0]);                                                                \
-        {                                                                                          \
-            CPL_OUTSIDE;                                                                           \
-            result = cpl_real_MPIX_##name(CPL_GIVES(n));                                           \
-        }                                                                                          \
+        cpl_word result = CPL_AWAY(cpl_real_MPIX_##name(CPL_GIVES(n)));                            \
         end;                                                                                       \
         return result;                                                                             \
     }

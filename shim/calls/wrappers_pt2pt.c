@@ -2,7 +2,6 @@
  * communicator is managed. While the communicator is learning, the shim notes the call; while
  * anything is managed, calls that wait poll. Switched off, a call costs one branch. */
 #include "shim/calls/pt2pt_complete.h"
-#include "shim/calls/pt2pt_persistent.h"
 #include "shim/calls/wrappers.h"
 #include "shim/carry/buffered.h"
 #include "shim/carry/messages.h"
@@ -41,13 +40,12 @@
         if (state)                                                                                 \
             return cpl_pt2pt_send_and_wait(state, &span, dest, tag, mode);                         \
         cpl_watch_send(comm, count, type, dest, tag);                                              \
-        if (!cpl_progress_needed()) {                                                              \
-            CPL_OUTSIDE;                                                                           \
-            return PMPI_##name(buf, count, type, dest, tag, comm);                                 \
-        }                                                                                          \
+        if (!cpl_progress_needed())                                                                \
+            return CPL_AWAY(PMPI_##name(buf, count, type, dest, tag, comm));                       \
         int result = start_##nonblocking(buf, count, type, dest, tag, comm, &request);             \
-        return result == MPI_SUCCESS ? cpl_complete_one(&request, NULL, MPI_STATUS_IGNORE)         \
-                                     : result;                                                     \
+        return result == MPI_SUCCESS                                                               \
+                   ? cpl_complete_one(&request, NULL, MPI_STATUS_IGNORE, CPL_WAITS)                \
+                   : result;                                                                       \
     }
 #define SEND(name, nonblocking, mode)                                                              \
     SEND_FORM(name, nonblocking, mode, int)                                                        \
@@ -95,8 +93,7 @@
         MPI_Status *to = status == MPI_STATUS_IGNORE ? &own : status;                              \
         int result;                                                                                \
         if (!cpl_progress_needed() || source == MPI_PROC_NULL || !has_status(status)) {            \
-            CPL_OUTSIDE;                                                                           \
-            result = PMPI_##name(buf, count, type, source, tag, comm, to);                         \
+            result = CPL_AWAY(PMPI_##name(buf, count, type, source, tag, comm, to));               \
         } else {                                                                                   \
             result = PMPI_##nonblocking(buf, count, type, source, tag, comm, &request);            \
             if (result == MPI_SUCCESS)                                                             \
@@ -164,41 +161,6 @@ static bool is_taken(const MPI_Message *message, void *buf, MPI_Count count, MPI
     }
 MRECV_FORM(Mrecv, Imrecv, int)
 MRECV_FORM(Mrecv_c, Imrecv_c, MPI_Count)
-
-#define INIT_FORM(name, receives, mode, buffer_t, count_t)                                         \
-    EXPORT int MPI_##name(buffer_t buf, count_t count, MPI_Datatype type, int peer, int tag,       \
-                          MPI_Comm comm, MPI_Request *request)                                     \
-    {                                                                                              \
-        CPL_INSIDE;                                                                                \
-        int result = PMPI_##name(buf, count, type, peer, tag, comm, request);                      \
-        const struct cpl_persistent_call call = {                                                  \
-            receives, mode, (void *)(uintptr_t)buf, count, type, peer, tag, comm};                 \
-        return cpl_persistent_message(result, request, &call);                                     \
-    }
-#define SEND_INIT(name, mode)                                                                      \
-    INIT_FORM(name, false, mode, const void *, int)                                                \
-    INIT_FORM(name##_c, false, mode, const void *, MPI_Count)
-#include "shim/tables/pt2pt.def"
-INIT_FORM(Recv_init, true, CPL_SEND_STANDARD, void *, int)
-INIT_FORM(Recv_init_c, true, CPL_SEND_STANDARD, void *, MPI_Count)
-
-EXPORT int MPI_Start(MPI_Request *request)
-{
-    CPL_INSIDE;
-    return cpl_context.active && request ? cpl_persistent_start(request) : PMPI_Start(request);
-}
-
-EXPORT int MPI_Startall(int count, MPI_Request requests[])
-{
-    CPL_INSIDE;
-    int result = MPI_SUCCESS;
-    if (!cpl_context.active || count < 0 || !requests ||
-        cpl_persistent_series_passes(count, requests))
-        return PMPI_Startall(count, requests);
-    for (int k = 0; k < count && result == MPI_SUCCESS; k++)
-        result = cpl_persistent_start(&requests[k]);
-    return result;
-}
 
 EXPORT int MPI_Request_free(MPI_Request *request)
 {

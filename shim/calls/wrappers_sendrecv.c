@@ -64,12 +64,12 @@ static int sendrecv(const struct half *sent, const struct half *received, MPI_Co
     struct cpl_request *ours = result == MPI_SUCCESS ? NULL : cpl_request_active(requests[0]);
     if (ours && !ours->by_mpi) {
         cpl_match_cancel(&ours->receive);
-        cpl_complete_one(&requests[0], NULL, MPI_STATUS_IGNORE);
+        cpl_complete_one(&requests[0], NULL, MPI_STATUS_IGNORE, CPL_WAITS);
     }
     if (result != MPI_SUCCESS)
         return result;
-    result = cpl_complete_one(&requests[0], NULL, status);
-    int other = cpl_complete_one(&requests[1], NULL, MPI_STATUS_IGNORE);
+    result = cpl_complete_one(&requests[0], NULL, status, CPL_WAITS);
+    int other = cpl_complete_one(&requests[1], NULL, MPI_STATUS_IGNORE, CPL_WAITS);
     if (result == MPI_SUCCESS && received->peer == MPI_PROC_NULL)
         result = receive_nothing(received, comm, status);
     return result == MPI_SUCCESS ? other : result;
@@ -151,13 +151,11 @@ static int start_replace(struct cpl_comm_state *state, const struct half *sent,
 
 /* A call that waits: the data of its halves, and what carries it where the library has to. */
 #define BLOCKING(name, parameters, arguments, sent_data, received_data, carried)                   \
-    EXPORT int MPI_##name parameters                                                               \
+    PASSING(name, parameters, arguments, !cpl_context.active)                                      \
     {                                                                                              \
+        CPL_INSIDE;                                                                                \
         MPI_Status own;                                                                            \
         struct half sent, received;                                                                \
-        if (!cpl_context.active)                                                                   \
-            return PMPI_##name arguments;                                                          \
-        CPL_INSIDE;                                                                                \
         if (cpl_progress_needed() && has_status(status) &&                                         \
             describe(&sent, comm, DATA sent_data, dest, sendtag, false) &&                         \
             describe(&received, comm, DATA received_data, source, recvtag, true)) {                \
@@ -167,11 +165,7 @@ static int start_replace(struct cpl_comm_state *state, const struct half *sent,
         status = status == MPI_STATUS_IGNORE ? &own : status;                                      \
         cpl_watch_send(comm, SHAPE sent_data, dest, sendtag);                                      \
         leave();                                                                                   \
-        int result;                                                                                \
-        {                                                                                          \
-            CPL_OUTSIDE;                                                                           \
-            result = PMPI_##name arguments;                                                        \
-        }                                                                                          \
+        int result = CPL_AWAY(PMPI_##name arguments);                                              \
         cpl_watch_received(comm, source, recvtag, result, status);                                 \
         return result;                                                                             \
     }

@@ -247,19 +247,19 @@ static void send(struct cpl_carrying *c, int m)
         start_span(c, true, &c->data->out_span[out->part[p]], out->rank[m]);
 }
 
-void cpl_carrying_start(struct cpl_carrying *c, bool all)
+void cpl_carrying_start(struct cpl_carrying *c)
 {
     const struct cpl_adjacency *a = c->x->adjacency;
     const struct cpl_exchange_ends *ends = &c->x->ends;
     struct cpl_neighbor_data *data = c->data;
     for (int m = 0; m < a->in.n_messages; m++)
-        if (all || ends->in_straight[m])
+        if (ends->in_straight[m])
             cpl_carrying_receive(c, m);
     for (int k = 0; k < data->n_extra; k++)
         start_span(c, data->extra[k].sent, &data->extra[k].span, data->extra[k].rank);
     for (int m = 0; m < a->out.n_messages; m++) {
         int64_t bytes = cpl_neighbor_payload_bytes(data, a, m);
-        bool rides = !all && !ends->out_straight[m] && bytes <= cpl_context.settings.size_limit;
+        bool rides = !ends->out_straight[m] && bytes <= cpl_context.settings.size_limit;
         data->out_bytes[m] = rides ? bytes : CPL_STRAIGHT;
         if (!rides)
             send(c, m);

@@ -193,10 +193,10 @@ void cpl_carrying_move(struct cpl_carrying *c, bool sends, const struct cpl_span
 /* Starts to receive in-message m, with all its parts, into the program's buffer. Local. */
 void cpl_carrying_receive(struct cpl_carrying *c, int m);
 
-/* Starts the messages that go straight, or (all) all messages, from the program's buffers and into
- * them, receives first, with those that are not among the neighbours'; sets data->out_bytes. Copies
- * the messages of the rank to itself. Local. */
-void cpl_carrying_start(struct cpl_carrying *c, bool all);
+/* Starts the messages that go straight from the program's buffers and into them, receives first,
+ * with those that are not among the neighbours'; sets data->out_bytes. Copies the messages of the
+ * rank to itself. Local. */
+void cpl_carrying_start(struct cpl_carrying *c);
 
 /* A call is complete: what came into the room goes to its place. Local. */
 void cpl_carrying_unpack_aside(struct cpl_carrying *c);

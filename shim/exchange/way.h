@@ -1,16 +1,13 @@
-/* Ways of carrying a call of an exchange: by a plan, straight. A way is a struct of functions in a
- * file of its own, way_NAME.c. Who decides (neighbor.c, neighbor_serve.c) gives a call its way, and
- * everybody else goes by the struct.
+/* Ways of carrying a call of an exchange: by a plan; those of an allgather. A way is a struct of
+ * functions in a file of its own, way_NAME.c. Who decides (neighbor.c, neighbor_serve.c) gives a
+ * call its way, and everybody else goes by the struct.
  *
  * Candidates take turns with MPI in the exchange's trial; the first one carries all forms of calls.
- * CARPOOL_WAY=NAME makes none but of that way: a line in tests/mpi/testlist with the flag way:NAME
- * tests it.
  *
  * A blocking call starts and then waits; a nonblocking or persistent one begins when the program
  * makes it, starts when those before it are complete, and progresses while this rank polls. An
  * exchange carries one call at a time, so that `made` may hold what the way knows of the call that
- * is under way. neighbor_internal.h has the pieces that ways are made of, way_straight.c is the
- * simplest way. */
+ * is under way. neighbor_internal.h has the pieces that ways are made of. */
 #ifndef CARPOOL_WAY_H
 #define CARPOOL_WAY_H
 
@@ -69,11 +66,11 @@ struct cpl_way {
     void (*wait)(struct cpl_carrying *c);
 };
 
-extern const struct cpl_way cpl_way_plan, cpl_way_straight;
+extern const struct cpl_way cpl_way_plan;
 
-/* Makes an exchange's candidates, when at least one plan was decided on: of that, or of the way
- * that CARPOOL_WAY names. Candidate k of the trial is candidate[k - 1]. False on all ranks when
- * there are none, or one rank could not make its own. Collective over the private communicator. */
+/* Makes an exchange's candidates, when at least one plan was decided on. Candidate k of the trial
+ * is candidate[k - 1]. False on all ranks when there are none, or one rank could not make its own.
+ * Collective over the private communicator. */
 bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
                     struct cpl_agree_output *agreed);
 

@@ -88,7 +88,7 @@ static void start(struct cpl_carrying *c)
 {
     const struct cpl_payloads payloads = {c, payload_size, pack_payload, deliver_payload};
     c->carried = false;
-    cpl_carrying_start(c, false);
+    cpl_carrying_start(c);
     cpl_executor_start(c->made, &payloads);
 }
 
@@ -120,12 +120,12 @@ bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
                     struct cpl_agree_output *agreed)
 {
     struct cpl_exchange_plans *plans = &x->plans;
-    struct cpl_plan_summary *s = plans->summary;
-    bool straight = cpl_context.settings.way == CPL_WAY_STRAIGHT, decided = false, made = true;
+    const struct cpl_plan_summary *s = plans->summary;
+    bool decided = false, made = true;
     for (int k = 0; k < agreed->n; k++) {
-        decided |= s[k].decided; /* profile runs, nothing to gain: MPI's */
-        if (!s[k].decided || straight)
+        if (!s[k].decided) /* profile runs, nothing to gain: MPI's */
             continue;
+        decided = true;
         struct cpl_executor *executor = cpl_executor_create(agreed->words[k], agreed->n_words[k],
                                                             state->private_comm, x->first_tag);
         agreed->words[k] = NULL;
@@ -133,12 +133,6 @@ bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
         plans->candidate[plans->n_candidates++] =
             (struct cpl_candidate){&cpl_way_plan, executor, &s[k]};
         made &= executor != NULL;
-    }
-    if (decided && straight) {
-        s->planned.modelled_us = s->direct.modelled_us;
-        snprintf(s->strategy, sizeof s->strategy, "%s", cpl_way_straight.name);
-        plans->candidate[plans->n_candidates++] =
-            (struct cpl_candidate){.way = &cpl_way_straight, .summary = s};
     }
     return decided && cpl_agree_all(state->private_comm, made);
 }

@@ -17,7 +17,7 @@
 /* The most time that it waits in vain, of that: then it comes to none for a while. */
 #define PART_IN_VAIN 32
 
-#define FIRST_TAG 64 /* on cpl_context.comms.away, beside those of away.c and away_window.c */
+#define FIRST_TAG 64 /* on cpl_context.comms.away, beside those of wait and of windows */
 #define DEGREE    8  /* of the tree */
 
 enum said {

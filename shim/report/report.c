@@ -197,25 +197,20 @@ static void tell_totals(const struct cpl_record *records, size_t n)
 }
 
 /* What the times are of. */
-static void tell_machine(const json_t *run)
+static void tell_machine(const struct cpl_report_hosts *hosts)
 {
-    const json_t *builtin = json_object_get(run, "machine_builtin");
-    if (builtin)
-        cpl_log_plain(
-            "modelled times are of %s (%s), not of this machine; `carpool calibrate` measures it",
-            json_string_value(json_object_get(run, "machine")), json_string_value(builtin));
-    else
-        cpl_log_plain("modelled times are of the machine in %s",
-                      json_string_value(json_object_get(run, "machine")));
-    if (json_is_true(json_object_get(run, "cores_shared")))
-        cpl_log_plain(
-            "more ranks than cores (%lld): measured times are mostly waiting for a core%s",
-            (long long)json_integer_value(json_object_get(run, "cores")),
-            json_is_true(json_object_get(run, "yields")) ? "" : "; use carpool run --yield");
+    size_t n;
+    const char *machine = cpl_context.settings.machine;
+    cpl_log_plain("modelled times are of %s; `carpool calibrate` measures a machine",
+                  machine[0] ? machine : cpl_builtin_machines(&n)[0].name);
+    if (hosts->cores_shared)
+        cpl_log_plain("more ranks than cores (%lld): measured times are mostly waiting for a core; "
+                      "carpool run --yield makes them less",
+                      (long long)hosts->cores);
 }
 
-static void summarize(const struct cpl_record *records, size_t n, const json_t *run,
-                      const char *file)
+static void summarize(const struct cpl_record *records, size_t n,
+                      const struct cpl_report_hosts *hosts, const char *file)
 {
     cpl_log_plain("profile of %d ranks, %.3g s from MPI_Init to MPI_Finalize; nothing was rerouted",
                   cpl_context.size, PMPI_Wtime() - cpl_context.account.start);
@@ -235,7 +230,7 @@ static void summarize(const struct cpl_record *records, size_t n, const json_t *
                       file[0] ? ", see the report" : "");
     if (n > 0) {
         tell_totals(records, n);
-        tell_machine(run);
+        tell_machine(hosts);
     }
     if (cpl_context.placed.n_possible > 0)
         cpl_log_plain(
@@ -265,11 +260,8 @@ static void write_all(const struct cpl_record *records, size_t n, const char *pi
             file[0] = '\0';
         json_decref(root);
     }
-    if (cpl_context.settings.mode == CPL_MODE_PROFILE) {
-        json_t *run = cpl_report_run(hosts);
-        summarize(records, n, run, file);
-        json_decref(run);
-    }
+    if (cpl_context.settings.mode == CPL_MODE_PROFILE)
+        summarize(records, n, hosts, file);
 }
 
 void cpl_report_write(void)

@@ -24,14 +24,11 @@ static bool query_dist_graph(MPI_Comm comm, struct cpl_adjacency *a)
     if (PMPI_Dist_graph_neighbors_count(comm, &n_in, &n_out, &weighted) != MPI_SUCCESS ||
         !allocate_peers(a, n_in, n_out))
         return false;
-    int *weights = new_ints(n_in > n_out ? n_in : n_out);
-    int *more = new_ints(n_in > n_out ? n_in : n_out);
+    int *weights = new_ints(n_in + n_out);
     /* MPI does not write weights of an unweighted graph. */
-    bool done = weights && more &&
-                PMPI_Dist_graph_neighbors(comm, n_in, a->in.peer, weights, n_out, a->out.peer,
-                                          more) == MPI_SUCCESS;
+    bool done = weights && PMPI_Dist_graph_neighbors(comm, n_in, a->in.peer, weights, n_out,
+                                                     a->out.peer, weights + n_in) == MPI_SUCCESS;
     free(weights);
-    free(more);
     return done;
 }
 

@@ -158,6 +158,13 @@ static inline void cpl_service_leave(struct cpl_service **s)
     __attribute__((cleanup(cpl_service_return))) int cpl_outside_ =                                \
         cpl_context.service.shared ? cpl_service_step_out() : 0
 
+/* The same for one call; its result. */
+#define CPL_AWAY(call)                                                                             \
+    __extension__({                                                                                \
+        CPL_OUTSIDE;                                                                               \
+        call;                                                                                      \
+    })
+
 static inline void cpl_service_return(const int *depth)
 {
     if (*depth > 0)

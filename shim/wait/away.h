@@ -7,8 +7,8 @@
  * Groups with processes of another MPI_COMM_WORLD have no barrier.
  *
  * Windows: MPI_Win_start waits for the posts of its group, and MPI_Win_lock until other ranks
- * unlock. Both sides do not enter these calls together, so away_window.c finds out by messages of
- * its own when they can be entered. */
+ * unlock. Both sides do not enter these calls together, so calls/wrappers_windows.c finds out by
+ * messages of its own when they can be entered. */
 #ifndef CARPOOL_AWAY_H
 #define CARPOOL_AWAY_H
 

@@ -274,7 +274,7 @@ const struct parser parser_strategy = {"strategies", 15,           true, strateg
 static const char *const settings_seeds[] = {
     "CARPOOL_MODE=force\nCARPOOL_STRATEGY=vpt:3+klr\nCARPOOL_BUDGET=500\nHOME=/root\n",
     "CARPOOL_SIZE_LIMIT=4K\nCARPOOL_HOLD=0\nCARPOOL_EMBED=all\nCARPOL_MODE=off\ncarpool_mode=x\n",
-    "CARPOOL_REPORT=a file\nCARPOOL_OUTPUT=\nCARPOOL_VERBOSE=trace\nCARPOOL_TRIAL=7\nX\n=\n",
+    "CARPOOL_REPORT=a file\nCARPOOL_OUTPUT=\nCARPOOL_VERBOSE=info\nCARPOOL_TRIAL=7\nX\n=\n",
     "CARPOOL_LEARN=1\nCARPOOL_RANKS_PER_NODE=2\nCARPOOL_CHECK=yes\nCARPOOL_SIZE_LIMIT=2g\n", NULL};
 
 static void count_warning(void *context, const char *text)

@@ -54,10 +54,9 @@ result() { # ok | not ok, description
 
 # Reads flags NAME:TEXT. A run starts few processes besides its ranks, as there are thousands of runs.
 read_flags() {
-    carrier='' placed='' planning='' per_node=3 times='' counts='' reason=''
+    placed='' planning='' per_node=3 times='' counts='' reason=''
     for word in $flags; do
         case $word in
-            way:*) carrier=${word#*:} ;;
             allgather:*) placed=${word#*:} ;;
             planning:*) planning=${word#*:} ;;
             per_node:*) per_node=${word#*:} ;;
@@ -73,7 +72,6 @@ run() { # name of the output files, preload, settings...; the program is $progra
     shift 2
     : >"$tmp/report.json"
     [ -z "$planning" ] || set -- "$@" -genv CARPOOL_PLANNING "$planning"
-    [ -z "$carrier" ] || set -- "$@" -genv CARPOOL_WAY "$carrier"
     case $flags in *follows*) set -- "$@" -genv CARPOOL_ORDER on ;; esac
     case $flags in *pays*) set -- "$@" -genv CARPOOL_LEARN 0 -genv CARPOOL_COST 100 ;; esac
     [ -z "$placed" ] || set -- "$@" -genv CARPOOL_ALLGATHER "$placed"
@@ -179,7 +177,7 @@ judge() { # description, strategy, whether calls must have been planned, whether
     if [ "$3" = yes ] && ! was_planned; then
         why="${why:+$why, }no call was planned"
     fi
-    for way in $carrier $placed; do
+    for way in $placed; do
         [ "$3" = no ] || was_carried_by "$way" ||
             why="${why:+$why, }not carried by the way $way alone"
     done

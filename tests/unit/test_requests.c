@@ -256,7 +256,8 @@ static void complete_rest(int n)
     MPI_Status status;
     memset(mpi.over, true, sizeof mpi.over);
     while (cpl_context.busy.n_active_requests > 0)
-        assert_int_equal(cpl_complete_any(n, handle, &index, &flag, &status), MPI_SUCCESS);
+        assert_int_equal(cpl_complete_any(n, handle, &index, &flag, &status, CPL_TESTS),
+                         MPI_SUCCESS);
 }
 
 /* A call that tests asks MPI once, however many receives are open, and does not poll while nothing
@@ -267,20 +268,20 @@ static void test_one_question(void **state)
     int index, flag;
     MPI_Status status;
     post(40);
-    cpl_complete_any(40, handle, &index, &flag, &status);
+    cpl_complete_any(40, handle, &index, &flag, &status, CPL_TESTS);
     assert_false(flag);
     assert_int_equal(mpi.n_asked, 1);
     assert_int_equal(mpi.n_polled, 0);
     cpl_context.service.on = true;
-    cpl_complete_any(40, handle, &index, &flag, &status);
+    cpl_complete_any(40, handle, &index, &flag, &status, CPL_TESTS);
     assert_false(flag);
     assert_int_equal(mpi.n_asked, 3);
     assert_int_equal(mpi.n_polled, 1);
     cpl_context.service.on = false;
-    cpl_complete_all(40, handle, &flag, MPI_STATUSES_IGNORE);
+    cpl_complete_all(40, handle, &flag, MPI_STATUSES_IGNORE, CPL_TESTS);
     assert_false(flag);
     assert_int_equal(mpi.n_asked, 4);
-    cpl_complete_one(&handle[7], &flag, &status);
+    cpl_complete_one(&handle[7], &flag, &status, CPL_TESTS);
     assert_false(flag);
     assert_int_equal(mpi.n_asked, 5);
     complete_rest(40);
@@ -294,7 +295,7 @@ static void test_what_is_over(void **state)
     MPI_Status statuses[MOST];
     post(150); /* more than MPI is asked about at once */
     mpi.over[3] = mpi.over[64] = mpi.over[149] = true;
-    assert_int_equal(cpl_complete_some(150, handle, &n_done, indices, statuses, false), 0);
+    assert_int_equal(cpl_complete_some(150, handle, &n_done, indices, statuses, CPL_TESTS), 0);
     assert_int_equal(n_done, 3);
     assert_int_equal(mpi.n_came, 3);
     const int expected[] = {3, 64, 149};
@@ -318,9 +319,10 @@ static void test_errors(void **state)
     post(5);
     mpi.over[1] = mpi.over[4] = true;
     mpi.error[4] = MPI_ERR_TRUNCATE;
-    assert_int_equal(cpl_complete_any(5, handle, &index, &flag, &status), MPI_SUCCESS);
+    assert_int_equal(cpl_complete_any(5, handle, &index, &flag, &status, CPL_TESTS), MPI_SUCCESS);
     assert_true(flag && index == 1);
-    assert_int_equal(cpl_complete_any(5, handle, &index, &flag, &status), MPI_ERR_TRUNCATE);
+    assert_int_equal(cpl_complete_any(5, handle, &index, &flag, &status, CPL_TESTS),
+                     MPI_ERR_TRUNCATE);
     assert_true(flag && index == 4);
     assert_int_equal(mpi.n_raised, 0);
     complete_rest(5);
@@ -343,17 +345,19 @@ static void test_statuses(void **state)
             requests[k] = before[k] = ours ? handle[k] : all[k];
             mpi.over[k] = mix >> (N + k) & 1;
         }
-        assert_int_equal(cpl_status_all(N, requests, &flag, statuses), MPI_SUCCESS);
+        assert_int_equal(cpl_complete_all(N, requests, &flag, statuses, CPL_PEEKS), MPI_SUCCESS);
         PMPI_Request_get_status_all(N, all, &flag2, expected);
         assert_int_equal(flag, flag2);
         for (int k = 0; k < N && flag; k++)
             assert_int_equal(statuses[k].MPI_TAG, expected[k].MPI_TAG);
-        assert_int_equal(cpl_status_any(N, requests, &index, &flag, &statuses[0]), MPI_SUCCESS);
+        assert_int_equal(cpl_complete_any(N, requests, &index, &flag, &statuses[0], CPL_PEEKS),
+                         MPI_SUCCESS);
         PMPI_Request_get_status_any(N, all, &index2, &flag2, &expected[0]);
         assert_int_equal(flag, flag2);
         assert_int_equal(index == MPI_UNDEFINED, index2 == MPI_UNDEFINED);
         assert_true(!flag || (mpi.over[index] && statuses[0].MPI_TAG == 10 * index));
-        assert_int_equal(cpl_status_some(N, requests, &n_done, indices, statuses), MPI_SUCCESS);
+        assert_int_equal(cpl_complete_some(N, requests, &n_done, indices, statuses, CPL_PEEKS),
+                         MPI_SUCCESS);
         PMPI_Request_get_status_some(N, all, &n_done2, indices2, expected);
         assert_int_equal(n_done, n_done2);
         for (int k = 0; k < n_done; k++)
@@ -372,16 +376,16 @@ static void test_no_statuses(void **state)
     int flag, index, n_done, indices[2];
     MPI_Status status;
     for (int n = 0; n <= 2; n++) {
-        assert_int_equal(cpl_status_any(n, none, &index, &flag, &status), MPI_SUCCESS);
+        assert_int_equal(cpl_complete_any(n, none, &index, &flag, &status, CPL_PEEKS), MPI_SUCCESS);
         assert_true(flag && index == MPI_UNDEFINED);
-        cpl_status_some(n, none, &n_done, indices, MPI_STATUSES_IGNORE);
+        cpl_complete_some(n, none, &n_done, indices, MPI_STATUSES_IGNORE, CPL_PEEKS);
         assert_int_equal(n_done, MPI_UNDEFINED);
     }
     post(2);
     none[1] = handle[1];
-    cpl_status_any(2, none, &index, &flag, &status);
+    cpl_complete_any(2, none, &index, &flag, &status, CPL_PEEKS);
     assert_true(!flag && index == MPI_UNDEFINED);
-    cpl_status_some(2, none, &n_done, indices, MPI_STATUSES_IGNORE);
+    cpl_complete_some(2, none, &n_done, indices, MPI_STATUSES_IGNORE, CPL_PEEKS);
     assert_int_equal(n_done, 0);
     complete_rest(2);
 }

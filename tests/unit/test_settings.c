@@ -124,7 +124,7 @@ static void test_choices(void **state)
 {
     (void)state;
     static const char *const modes[] = {"off", "profile", "auto", "force"};
-    static const char *const levels[] = {"error", "warn", "info", "debug", "trace"};
+    static const char *const levels[] = {"error", "warn", "info"};
     for (size_t k = 0; k < sizeof modes / sizeof *modes; k++)
         check_value("CARPOOL_MODE", modes[k], modes[k]);
     for (size_t k = 0; k < sizeof levels / sizeof *levels; k++)
@@ -135,7 +135,7 @@ static void test_choices(void **state)
     check_refused("CARPOOL_MODE", "off ", "off|profile|auto|force");
     check_refused("CARPOOL_MODE", "3", "off|profile|auto|force");
     check_refused("CARPOOL_CHECK", "1", "no|yes");
-    check_refused("CARPOOL_VERBOSE", "loud", "error|warn|info|debug|trace");
+    check_refused("CARPOOL_VERBOSE", "loud", "error|warn|info");
 }
 
 static void test_choice_numbers(void **state)

@@ -1,11 +1,12 @@
-/* Persistent requests of messages (pt2pt_persistent.h). */
-#include "shim/calls/pt2pt_persistent.h"
+/* The intercepted calls that make and start persistent requests of messages (carry/requests.h).
+ * When started on a managed communicator they are carried; otherwise the shim learns from them and
+ * starts them in MPI. */
 #include "shim/base/names.h"
 #include "shim/calls/wrappers.h"
-
 #include "shim/carry/requests.h"
 #include "shim/state/comm_state.h"
 
+#include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,17 +18,27 @@ struct series {
     MPI_Request handle[];
 };
 
+/* The call that a persistent request stands for. */
+struct call {
+    bool receives;
+    enum cpl_send_mode mode; /* when it sends */
+    void *buffer;
+    MPI_Count count;
+    MPI_Datatype type;
+    int peer, tag;
+    MPI_Comm comm;
+};
+
 struct persistent_message {
     struct cpl_persistent persistent; /* the first member */
-    struct cpl_persistent_call call;
+    struct call call;
     struct cpl_type type;  /* the call's, kept */
     struct series *series; /* that begins with this request; NULL: there is none */
 };
 
 static int start(struct cpl_persistent *persistent, MPI_Request *handle)
 {
-    const struct cpl_persistent_call *call =
-        &((struct persistent_message *)(void *)persistent)->call;
+    const struct call *call = &((struct persistent_message *)(void *)persistent)->call;
     struct cpl_request *request = &persistent->request;
     struct cpl_span span;
     if (is_mpis(call->comm, call->peer, call->tag, call->receives ? -1 : 1))
@@ -87,7 +98,7 @@ static const struct series *find_series(struct persistent_message *first,
     memcpy(s->handle, requests, bytes);
     for (int k = 0; k < n; k++) {
         const struct persistent_message *p = find(requests[k]);
-        const struct cpl_persistent_call *call = p ? &p->call : NULL;
+        const struct call *call = p ? &p->call : NULL;
         if (!call || call->comm != state->comm ||
             !count_message(&s->balance, state, call->peer, call->tag, call->receives ? -1 : 1))
             return NULL;
@@ -96,7 +107,9 @@ static const struct series *find_series(struct persistent_message *first,
     return s;
 }
 
-bool cpl_persistent_series_passes(int n, const MPI_Request *requests)
+/* Whether requests that are started together are messages of one communicator that are MPI's
+ * without a further look (wrappers.h); counts them. */
+static bool series_passes(int n, const MPI_Request *requests)
 {
     struct persistent_message *first = n > 0 ? find(requests[0]) : NULL;
     const struct cpl_recent *recent = first ? cpl_context_recent(first->call.comm) : NULL;
@@ -112,8 +125,8 @@ bool cpl_persistent_series_passes(int n, const MPI_Request *requests)
     return true;
 }
 
-int cpl_persistent_message(int result, const MPI_Request *request,
-                           const struct cpl_persistent_call *call)
+/* A persistent request was made, with this result, which is returned: remembers its call. */
+static int made(int result, const MPI_Request *request, const struct call *call)
 {
     if (result != MPI_SUCCESS || !cpl_context.active)
         return result;
@@ -133,5 +146,39 @@ int cpl_persistent_message(int result, const MPI_Request *request,
     p->type = (struct cpl_type){.handle = call->type};
     if (call->type != MPI_DATATYPE_NULL && cpl_type_keep(&p->type))
         p->call.type = p->type.handle;
+    return result;
+}
+
+#define INIT_FORM(name, receives, mode, buffer_t, count_t)                                         \
+    EXPORT int MPI_##name(buffer_t buf, count_t count, MPI_Datatype type, int peer, int tag,       \
+                          MPI_Comm comm, MPI_Request *request)                                     \
+    {                                                                                              \
+        CPL_INSIDE;                                                                                \
+        int result = PMPI_##name(buf, count, type, peer, tag, comm, request);                      \
+        const struct call call = {receives, mode, (void *)(uintptr_t)buf, count, type, peer,       \
+                                  tag,      comm};                                                 \
+        return made(result, request, &call);                                                       \
+    }
+#define SEND_INIT(name, mode)                                                                      \
+    INIT_FORM(name, false, mode, const void *, int)                                                \
+    INIT_FORM(name##_c, false, mode, const void *, MPI_Count)
+#include "shim/tables/pt2pt.def"
+INIT_FORM(Recv_init, true, CPL_SEND_STANDARD, void *, int)
+INIT_FORM(Recv_init_c, true, CPL_SEND_STANDARD, void *, MPI_Count)
+
+EXPORT int MPI_Start(MPI_Request *request)
+{
+    CPL_INSIDE;
+    return cpl_context.active && request ? cpl_persistent_start(request) : PMPI_Start(request);
+}
+
+EXPORT int MPI_Startall(int count, MPI_Request requests[])
+{
+    CPL_INSIDE;
+    int result = MPI_SUCCESS;
+    if (!cpl_context.active || count < 0 || !requests || series_passes(count, requests))
+        return PMPI_Startall(count, requests);
+    for (int k = 0; k < count && result == MPI_SUCCESS; k++)
+        result = cpl_persistent_start(&requests[k]);
     return result;
 }
