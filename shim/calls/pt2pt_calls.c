@@ -222,7 +222,7 @@ int cpl_pt2pt_recv(struct cpl_comm_state *state, const struct cpl_span *span, in
     cpl_progress_leave();
     while (!receive.done)
         cpl_progress_await();
-    cpl_match_status(status, receive.from, receive.from_tag, receive.bytes, receive.cancelled);
+    cpl_match_receive_status(&receive, status);
     return cpl_raise(state->comm, receive.error);
 }
 

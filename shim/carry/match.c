@@ -68,11 +68,17 @@ void cpl_match_status(MPI_Status *status, int source, int tag, int64_t bytes, bo
     PMPI_Status_set_cancelled(status, cancelled);
 }
 
+void cpl_match_receive_status(const struct cpl_receive *receive, MPI_Status *status)
+{
+    if (status == MPI_STATUS_IGNORE)
+        return;
+    int64_t bytes = receive->error == MPI_SUCCESS ? receive->bytes : cpl_truncated_bytes();
+    cpl_match_status(status, receive->from, receive->from_tag, bytes, receive->cancelled);
+}
+
 static void finish(struct cpl_match *match, struct cpl_receive *receive)
 {
     receive->done = true;
-    if (receive->error != MPI_SUCCESS)
-        receive->bytes = cpl_truncated_bytes();
     if (receive->span.type.kept)
         cpl_type_release(&receive->span.type);
     if (receive->abandoned)

@@ -155,4 +155,7 @@ int cpl_match_poll(struct cpl_match *match);
 /* Fills the status of a receive; status may be MPI_STATUS_IGNORE. */
 void cpl_match_status(MPI_Status *status, int source, int tag, int64_t bytes, bool cancelled);
 
+/* Fills the status, which may be ignored, of a receive that is over. Not on the helper thread. */
+void cpl_match_receive_status(const struct cpl_receive *receive, MPI_Status *status);
+
 #endif

@@ -363,12 +363,8 @@ bool cpl_request_find_done(struct cpl_request *request)
 
 void cpl_request_status(const struct cpl_request *request, MPI_Status *status)
 {
-    const struct cpl_receive *receive = &request->receive;
-    if (status == MPI_STATUS_IGNORE)
-        return;
     if (request->receives)
-        cpl_match_status(status, receive->from, receive->from_tag, receive->bytes,
-                         receive->cancelled);
+        cpl_match_receive_status(&request->receive, status);
     else
         cpl_match_status(status, MPI_UNDEFINED, MPI_UNDEFINED, 0, false);
 }

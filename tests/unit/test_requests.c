@@ -229,6 +229,11 @@ void cpl_match_status(MPI_Status *status, int source, int tag, int64_t bytes, bo
     status->MPI_TAG = tag;
 }
 
+void cpl_match_receive_status(const struct cpl_receive *receive, MPI_Status *status)
+{
+    cpl_match_status(status, receive->from, receive->from_tag, receive->bytes, receive->cancelled);
+}
+
 static void came(struct cpl_request *request)
 {
     assert_int_equal(request->receive.bytes, 1000 + request->receive.from);
