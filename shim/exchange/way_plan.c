@@ -5,7 +5,6 @@
 #include "shim/meet/agree.h"
 #include "shim/state/context.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static int64_t payload_size(void *context, int32_t k)
