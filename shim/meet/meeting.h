@@ -192,7 +192,7 @@ static inline struct cpl_comm_state *cpl_pass_state(MPI_Comm comm)
     const struct cpl_recent *recent = cpl_context_recent(comm);
     const struct cpl_context *c = &cpl_context;
     if (c->service.on || /* the helper thread may be in MPI: what passes is not bracketed */
-        c->busy.n_managed + c->busy.n_served + c->busy.n_open_batches > 0 || comm != recent->comm)
+        c->busy.n_open_batches > 0 || comm != recent->comm)
         return NULL;
     /* one that passes has MPI's form, on all ranks or on none */
     return recent->state && recent->state->meeting.polls ? NULL : recent->state;
