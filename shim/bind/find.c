@@ -135,6 +135,18 @@ cpl_function *cpl_find_other(const char *name)
     return function_at(objects.other ? dlsym(objects.other, name) : NULL);
 }
 
+static bool left;
+
+void cpl_find_leave(void)
+{
+    left = true;
+}
+
+bool cpl_find_left(const char *name)
+{
+    return left && strcmp(name, "MPI_Finalize") != 0 && strcmp(name, "MPI_Query_thread") != 0;
+}
+
 /* Whether an MPI that describes itself so has MPICH's ABI, or the standard's by the same code. */
 static bool is_relative(const char *version)
 {

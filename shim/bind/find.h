@@ -33,6 +33,11 @@ cpl_function *cpl_older(const char *name);
 /* The same in the library's other build, for CPL_MPI_OTHER. Local. */
 cpl_function *cpl_find_other(const char *name);
 
+/* All calls of the run are left to MPI: functions that were not called before are MPI's, but for
+ * MPI_Finalize and MPI_Query_thread. Local. */
+void cpl_find_leave(void);
+bool cpl_find_left(const char *name);
+
 /* The value of a pointer that is data of MPI; NULL: there is none. Local. */
 int *cpl_find_pointer(const char *name);
 

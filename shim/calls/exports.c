@@ -13,32 +13,18 @@
  * address. */
 #include "shim/base/log.h"
 #include "shim/bind/find.h"
-#include "shim/calls/start.h"
 #include "shim/tables/words.h"
 
 #include <mpi.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #define EXPORT __attribute__((visibility("default"), noinline))
 
 static int missing(void)
 {
     return MPI_ERR_UNSUPPORTED_OPERATION;
-}
-
-static bool left;
-
-void cpl_exports_leave(void)
-{
-    left = true;
-}
-
-static bool is_left(const char *name)
-{
-    return left && strcmp(name, "MPI_Finalize") != 0 && strcmp(name, "MPI_Query_thread") != 0;
 }
 
 /* What to call for PMPI_NAME. */
@@ -62,7 +48,7 @@ static cpl_function *destination(const char *p_name, cpl_function *own, bool *fi
     enum cpl_mpi mpi = cpl_find_mpi();
     *final = mpi != CPL_MPI_NONE;
     if (mpi == CPL_MPI_SERVED)
-        found = is_left(name) ? look_up(p_name) : own;
+        found = cpl_find_left(name) ? look_up(p_name) : own;
     else if (mpi == CPL_MPI_OTHER)
         found = cpl_find_other(name);
     if (!found)
@@ -73,9 +59,9 @@ static cpl_function *destination(const char *p_name, cpl_function *own, bool *fi
 }
 
 #define CALL(which, prefix, name, n)                                                               \
-    ((cpl_word(*)(CPL_TAKES(n)))cpl_calls[CPL_CALL_##prefix##_##name][which])(CPL_GIVES(n))
+    ((cpl_word(*)(CPL_TAKES(n)))cpl_real_calls[CPL_CALL_##prefix##_##name][which])(CPL_GIVES(n))
 #define STORE(which, prefix, name, function)                                                       \
-    __atomic_store_n(&cpl_calls[CPL_CALL_##prefix##_##name][which], function, __ATOMIC_RELAXED)
+    __atomic_store_n(&cpl_real_calls[CPL_CALL_##prefix##_##name][which], function, __ATOMIC_RELAXED)
 
 #define REAL(prefix, name, n)                                                                      \
     static cpl_word first_real_##prefix##_##name(CPL_TAKES(n))                                     \
@@ -118,7 +104,7 @@ static cpl_function *destination(const char *p_name, cpl_function *own, bool *fi
 #include "shim/tables/used.def"
 
 /* Both in one line of memory: a call that passes needs both. */
-_Alignas(64) cpl_function *cpl_calls[CPL_N_CALLS][CPL_N_CALLED] = {
+_Alignas(64) cpl_function *cpl_real_calls[CPL_N_CALLS][CPL_N_CALLED] = {
 #define WORDS(prefix, name, n)                                                                     \
     [CPL_CALL_##prefix##_##name] = {(cpl_function *)first_##prefix##_##name,                       \
                                     (cpl_function *)first_real_##prefix##_##name},

@@ -13,6 +13,7 @@
 #include "shim/base/aside.h"
 #include "shim/base/environment.h"
 #include "shim/base/log.h"
+#include "shim/bind/find.h"
 #include "shim/calls/reclaim.h"
 #include "shim/calls/wrappers_windows.h"
 #include "shim/carry/messages.h"
@@ -169,7 +170,7 @@ int cpl_start_init_thread(int *argc, char ***argv, int required, int *provided)
     return result;
 }
 #else
-#define cpl_exports_leave() (void)0
+#define cpl_find_leave() (void)0
 #endif
 
 static bool is_preloaded_everywhere(void)
@@ -207,7 +208,7 @@ void cpl_start(void)
     cpl_context.hooks = all_hooks;
     cpl_context.account.start = PMPI_Wtime();
     if (!begin()) {
-        cpl_exports_leave();
+        cpl_find_leave();
         return;
     }
     find_tag_ub();

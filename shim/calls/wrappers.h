@@ -52,7 +52,7 @@ static inline void leave(void)
 #ifdef CPL_SIMULATED
 #define MPIS(name, parameters) PMPI_##name
 #else
-#define MPIS(name, parameters) ((int(*) parameters)cpl_calls[CPL_CALL_MPI_##name][CPL_MPIS])
+#define MPIS(name, parameters) ((int(*) parameters)cpl_real_calls[CPL_CALL_MPI_##name][CPL_MPIS])
 #endif
 
 /* A call that passes is MPI's; what follows is the body of the function for those that do not. */

@@ -17,7 +17,7 @@ enum cpl_note_kind {
     CPL_NOTE_POSTED,     /* a nonblocking receive: peer, tag */
     CPL_NOTE_RECEIVED,   /* a blocking receive: peer, tag */
     CPL_NOTE_WINDOW_END, /* the window ends; peer: the number of its signature, -1: it has none */
-    CPL_NOTE_COLLECTIVE  /* a blocking collective on the communicator */
+    CPL_NOTE_COLLECTIVE  /* a blocking collective; peer: how many the communicator has had */
 };
 
 struct cpl_note {

@@ -70,14 +70,15 @@ void cpl_pt2pt_arrive(void)
 }
 
 /* All ranks come here: their next batches belong together, whatever some did before. */
-static void at_collective(struct cpl_pt2pt *p)
+static void at_collective(const struct cpl_comm_state *state)
 {
+    struct cpl_pt2pt *p = state->pt2pt;
     if (p->phase == CPL_PT2PT_MANAGED) {
         cpl_pt2pt_abandon(p);
         cpl_cycle_collective(&p->cycle);
         cpl_combined_align(&p->line->combined);
     } else if (p->started && !p->learned.counts_only && p->phase == CPL_PT2PT_LEARNING) {
-        cpl_notes_add(&p->learned.notes, CPL_NOTE_COLLECTIVE, 0, 0);
+        cpl_notes_add(&p->learned.notes, CPL_NOTE_COLLECTIVE, (int)state->meeting.n, 0);
     }
 }
 
@@ -111,7 +112,7 @@ void cpl_pt2pt_note_collective(struct cpl_comm_state *state)
     if (p->sampled)
         sample(p, state->meeting.n);
     else
-        at_collective(p);
+        at_collective(state);
 }
 
 void cpl_family_note_collective(const struct cpl_comm_state *state)
@@ -124,7 +125,7 @@ void cpl_family_note_collective(const struct cpl_comm_state *state)
             continue;
         cpl_pt2pt_arrive();
         if (!s->pt2pt->sampled && s->pt2pt->phase != CPL_PT2PT_ALONE)
-            at_collective(s->pt2pt);
+            at_collective(s);
     }
 }
 

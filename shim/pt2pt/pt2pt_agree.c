@@ -132,7 +132,8 @@ static void find_signatures(struct exchanges *exchanges, const struct cpl_notes 
 static bool find_exchanges(struct cpl_comm_state *state, struct exchanges *exchanges)
 {
     struct cpl_recurring found[CPL_MOST_RECURRING];
-    const struct cpl_notes *notes = &state->pt2pt->learned.notes;
+    struct cpl_notes *notes = &state->pt2pt->learned.notes;
+    cpl_notes_shorten(notes, state->private_comm);
     exchanges->of_note = calloc((size_t)notes->n + 1, sizeof *exchanges->of_note);
     exchanges->n = cpl_recognise(state->private_comm, notes->note, notes->n, CPL_RECURS_TIMES,
                                  found, exchanges->of_note);

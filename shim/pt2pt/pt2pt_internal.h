@@ -196,6 +196,9 @@ struct cpl_pt2pt {
 /* Adds a note; drops old ones when there are too many. */
 void cpl_notes_add(struct cpl_notes *notes, enum cpl_note_kind kind, int peer, int tag);
 void cpl_notes_free(struct cpl_notes *notes);
+/* Drops old notes that recognising can do without: what it costs goes by their number. Collective
+ * over comm. */
+void cpl_notes_shorten(struct cpl_notes *notes, MPI_Comm comm);
 /* Ends the timing of the batch that is being timed, if it is this communicator's (NULL: of any). */
 void cpl_profile_finish(const struct cpl_pt2pt *p);
 /* Before the first message is noted: the communicator's struct cpl_pt2pt may be another one

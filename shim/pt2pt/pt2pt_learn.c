@@ -12,6 +12,7 @@
 
 #define FIRST_NOTES    256
 #define MOST_NOTES     8192 /* the most notes that a rank keeps, the latest ones */
+#define ENOUGH_TIMES   8    /* a batch so often, to recognise it and what it comes after */
 #define FIRST_MESSAGES 16
 #define MOST_MESSAGES  4096 /* in one batch; further messages are another batch */
 
@@ -19,6 +20,13 @@
  * signatures, but none with several destinations. */
 #define VARIED_BATCHES 128
 #define PLAIN_BATCHES  4096
+
+/* Drops the first notes. A window that lacks its beginning is not complete (recognise.h). */
+static void drop(struct cpl_notes *notes, int from)
+{
+    notes->n -= from;
+    memmove(notes->note, notes->note + from, (size_t)notes->n * sizeof *notes->note);
+}
 
 /* Room for one more note: older ones are dropped when there are too many. */
 static bool make_room(struct cpl_notes *notes)
@@ -34,9 +42,7 @@ static bool make_room(struct cpl_notes *notes)
         notes->room = room;
         return true;
     }
-    int from = notes->n / 2; /* a window that lacks its beginning is not complete (recognise.h) */
-    notes->n -= from;
-    memmove(notes->note, notes->note + from, (size_t)notes->n * sizeof *notes->note);
+    drop(notes, notes->n / 2);
     return true;
 }
 
@@ -44,11 +50,44 @@ void cpl_notes_add(struct cpl_notes *notes, enum cpl_note_kind kind, int peer, i
 {
     if (kind == CPL_NOTE_COLLECTIVE && notes->n > 0 &&
         notes->note[notes->n - 1].kind == CPL_NOTE_COLLECTIVE)
-        return;
-    if (make_room(notes))
+        notes->note[notes->n - 1].peer = peer;
+    else if (make_room(notes))
         notes->note[notes->n++] = (struct cpl_note){kind, peer, tag};
     else
         notes->n = 0; /* noting begins anew when there is memory */
+}
+
+/* The collective since which this rank has sent each batch that recurs often enough; 0: there is
+ * none. */
+static int64_t needed_since(const struct cpl_notes *notes)
+{
+    int n_all[CPL_MAX_SIGNATURES] = {0}, n_late[CPL_MAX_SIGNATURES] = {0}, n_missing = 0;
+    for (int k = 0; k < notes->n; k++)
+        if (notes->note[k].kind == CPL_NOTE_WINDOW_END && notes->note[k].peer >= 0)
+            n_missing += ++n_all[notes->note[k].peer] == CPL_RECURS_TIMES;
+    for (int k = notes->n - 1; k >= 0; k--) {
+        const struct cpl_note *note = &notes->note[k];
+        if (note->kind == CPL_NOTE_COLLECTIVE && n_missing == 0)
+            return note->peer;
+        if (note->kind != CPL_NOTE_WINDOW_END || note->peer < 0)
+            continue;
+        const int n = n_all[note->peer], late = ++n_late[note->peer];
+        n_missing -= n >= CPL_RECURS_TIMES && late == (n < ENOUGH_TIMES ? n : ENOUGH_TIMES);
+    }
+    return 0;
+}
+
+void cpl_notes_shorten(struct cpl_notes *notes, MPI_Comm comm)
+{
+    int64_t since = needed_since(notes), of_all = 0;
+    int from = 0;
+    if (cpl_collective_Allreduce(&since, &of_all, 1, MPI_INT64_T, MPI_MIN, comm) != MPI_SUCCESS)
+        return;
+    while (from < notes->n &&
+           (notes->note[from].kind != CPL_NOTE_COLLECTIVE || notes->note[from].peer < of_all))
+        from++;
+    if (of_all > 0 && from > 0)
+        drop(notes, from);
 }
 
 void cpl_notes_free(struct cpl_notes *notes)

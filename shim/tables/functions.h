@@ -39,7 +39,8 @@ enum cpl_call {
 #include "shim/tables/used.def"
     CPL_N_CALLS
 };
-extern __attribute__((visibility("hidden"))) void (*cpl_calls[CPL_N_CALLS][CPL_N_CALLED])(void);
+extern
+    __attribute__((visibility("hidden"))) void (*cpl_real_calls[CPL_N_CALLS][CPL_N_CALLED])(void);
 
 #ifndef MPI_ABI_VERSION
 /* Data of MPICH: pointers that stand for a value. */
