@@ -5,30 +5,16 @@
 #include "shim/state/memory.h"
 
 #include <stdlib.h>
-#include <string.h>
+#include <utlist.h>
 
 #define MOST_SENDING 32   /* messages under way before the rank looks whether they have been sent */
 #define MORE_SENDING 16   /* than were found not to be, before it looks again */
 #define LEAST_BYTES  1024 /* smallest buffer */
 #define WHAT         "a combined message"
 
-/* Places for one more combined message under way, so that sending one needs no memory. */
-static void widen(struct cpl_send_buffers *buffers)
-{
-    if (buffers->n_made < buffers->room)
-        return;
-    size_t room = buffers->room ? 2 * (size_t)buffers->room : 2 * MOST_SENDING;
-    buffers->sending =
-        cpl_memory_grow(buffers->sending, room * sizeof(struct cpl_send_buffer *), WHAT);
-    buffers->request = cpl_memory_grow(buffers->request, room * sizeof(MPI_Request), WHAT);
-    buffers->complete = cpl_memory_grow(buffers->complete, room * sizeof(int), WHAT);
-    buffers->room = (int)room;
-}
-
 void cpl_send_buffers_spare(struct cpl_send_buffers *buffers, struct cpl_send_buffer *buffer)
 {
-    buffer->next = buffers->spare;
-    buffers->spare = buffer;
+    LL_PREPEND(buffers->spare, buffer);
 }
 
 void cpl_send_buffer_enlarge(struct cpl_send_buffer *buffer, size_t more)
@@ -41,21 +27,18 @@ void cpl_send_buffer_enlarge(struct cpl_send_buffer *buffer, size_t more)
 /* Takes back the buffers of combined messages that have been sent. */
 static void reap(struct cpl_send_buffers *buffers)
 {
-    int n_complete = 0, n = 0;
-    PMPI_Testsome(buffers->n_sending, buffers->request, &n_complete, buffers->complete,
-                  MPI_STATUSES_IGNORE);
-    for (int k = 0; k < n_complete; k++) { /* MPI_UNDEFINED is negative */
-        cpl_send_buffers_spare(buffers, buffers->sending[buffers->complete[k]]);
-        buffers->sending[buffers->complete[k]] = NULL;
-    }
-    for (int k = 0; k < buffers->n_sending; k++) {
-        if (!buffers->sending[k])
+    struct cpl_send_buffer *buffer, *next;
+    DL_FOREACH_SAFE(buffers->sending, buffer, next)
+    {
+        int done = 1;
+        PMPI_Test(&buffer->request, &done, MPI_STATUS_IGNORE);
+        if (!done)
             continue;
-        buffers->sending[n] = buffers->sending[k];
-        buffers->request[n++] = buffers->request[k];
+        DL_DELETE(buffers->sending, buffer);
+        cpl_send_buffers_spare(buffers, buffer);
+        buffers->n_sending--;
     }
-    buffers->n_sending = n;
-    buffers->reap_at = n + MORE_SENDING;
+    buffers->reap_at = buffers->n_sending + MORE_SENDING;
 }
 
 struct cpl_send_buffer *cpl_send_buffers_take(struct cpl_send_buffers *buffers, size_t head,
@@ -66,9 +49,8 @@ struct cpl_send_buffer *cpl_send_buffers_take(struct cpl_send_buffers *buffers, 
         reap(buffers);
     struct cpl_send_buffer *buffer = buffers->spare;
     if (buffer) {
-        buffers->spare = buffer->next;
+        LL_DELETE(buffers->spare, buffer);
     } else {
-        widen(buffers);
         buffer = cpl_memory_need(sizeof *buffer, WHAT);
         buffers->n_made++;
     }
@@ -82,30 +64,26 @@ struct cpl_send_buffer *cpl_send_buffers_take(struct cpl_send_buffers *buffers, 
 bool cpl_send_buffers_send(struct cpl_send_buffers *buffers, struct cpl_send_buffer *buffer,
                            int dest, int tag, MPI_Comm comm)
 {
-    int k = buffers->n_sending;
-    if (PMPI_Isend(buffer->bytes, (int)buffer->used, MPI_BYTE, dest, tag, comm,
-                   &buffers->request[k]) != MPI_SUCCESS) {
+    if (PMPI_Isend(buffer->bytes, (int)buffer->used, MPI_BYTE, dest, tag, comm, &buffer->request) !=
+        MPI_SUCCESS) {
         cpl_log(CPL_LOG_ERROR, "combined", "a combined message to rank %d cannot be sent", dest);
         cpl_send_buffers_spare(buffers, buffer);
         return false;
     }
-    buffers->sending[k] = buffer;
+    DL_APPEND(buffers->sending, buffer);
     buffers->n_sending++;
     return true;
 }
 
 void cpl_send_buffers_free(struct cpl_send_buffers *buffers)
 {
-    while (buffers->n_sending > 0)
+    struct cpl_send_buffer *buffer, *next;
+    while (buffers->sending)
         reap(buffers);
-    while (buffers->spare) {
-        struct cpl_send_buffer *buffer = buffers->spare;
-        buffers->spare = buffer->next;
+    LL_FOREACH_SAFE(buffers->spare, buffer, next)
+    {
         free(buffer->bytes);
         free(buffer);
     }
-    free(buffers->sending);
-    free(buffers->request);
-    free(buffers->complete);
     *buffers = (struct cpl_send_buffers){.n_made = buffers->n_made};
 }
