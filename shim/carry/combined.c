@@ -422,19 +422,19 @@ static void release_old(struct cpl_combined *combined)
  * has. */
 static bool poll_lanes(struct cpl_combined *combined)
 {
-    const struct cpl_combined_side *in = &combined->lanes.in;
+    const struct cpl_lane_ends *in = &combined->lanes.in;
     bool any = false;
     if (in->n > 0)
         cpl_work_looked(0);
     for (int32_t k = 0; k < in->n; k++) {
         int64_t bytes = 0;
-        const unsigned char *message = cpl_lane_look(&in->lane[k], &bytes);
+        const unsigned char *message = cpl_lane_look(&in->end[k].lane, &bytes);
         if (!message)
             continue;
         any = true;
         combined->received++;
-        handle(combined, in->rank[k], message, (size_t)bytes, k);
-        cpl_lane_take(&in->lane[k]);
+        handle(combined, in->end[k].rank, message, (size_t)bytes, k);
+        cpl_lane_take(&in->end[k].lane);
     }
     return any;
 }

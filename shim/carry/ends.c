@@ -60,19 +60,22 @@ bool cpl_end_enlarge(struct cpl_end *end, int64_t bytes)
     return true;
 }
 
-static int64_t *message_bytes(const struct cpl_end *ends, int32_t n)
+/* The ends of edges as those of lanes; none when memory ran out. */
+static struct cpl_lane_ends list(const struct cpl_end *ends, int32_t n, const int32_t *ranks,
+                                 const int32_t *waves)
 {
-    int64_t *bytes = calloc((size_t)n + 1, sizeof *bytes);
-    for (int32_t e = 0; bytes && e < n; e++)
-        bytes[e] = cpl_end_message_bytes(&ends[e]);
-    return bytes;
+    struct cpl_lane_end *end = calloc((size_t)n + 1, sizeof *end);
+    for (int32_t e = 0; end && e < n; e++)
+        end[e] =
+            (struct cpl_lane_end){ranks[e], waves[e], {.room = cpl_end_message_bytes(&ends[e])}};
+    return (struct cpl_lane_ends){end ? n : 0, end};
 }
 
 /* What a lane carries needs no buffer. */
 static void use_lanes(struct cpl_end *ends, const struct cpl_lane_ends *with)
 {
     for (int32_t e = 0; e < with->n; e++) {
-        ends[e].lane = with->lane[e];
+        ends[e].lane = with->end[e].lane;
         if (ends[e].lane.shared)
             cpl_end_free(&ends[e]);
     }
@@ -83,21 +86,14 @@ void cpl_ends_open_lanes(const struct cpl_rank_plan *slice, struct cpl_end *out,
 {
     const struct cpl_rank_plan none = {.n_in = 0}, *p = slice ? slice : &none;
     struct cpl_lanes opened;
-    int64_t *to_bytes = message_bytes(out, p->n_out), *from_bytes = message_bytes(in, p->n_in);
-    struct cpl_lane *to_lane = calloc((size_t)p->n_out + 1, sizeof *to_lane);
-    struct cpl_lane *from_lane = calloc((size_t)p->n_in + 1, sizeof *from_lane);
-    bool able = slice && to_bytes && from_bytes && to_lane && from_lane;
-    const struct cpl_lane_ends to = {able ? p->n_out : 0, p->out_to, p->out_wave, to_bytes,
-                                     to_lane};
-    const struct cpl_lane_ends from = {able ? p->n_in : 0, p->in_from, p->in_wave, from_bytes,
-                                       from_lane};
+    struct cpl_lane_ends to = list(out, p->n_out, p->out_to, p->out_wave);
+    struct cpl_lane_ends from = list(in, p->n_in, p->in_from, p->in_wave);
+    bool able = slice && to.end && from.end;
     if (cpl_lanes_open(&opened, comm, able, &to, &from) && able) {
         *lanes = opened;
         use_lanes(out, &to);
         use_lanes(in, &from);
     }
-    free(to_bytes);
-    free(from_bytes);
-    free(to_lane);
-    free(from_lane);
+    free(to.end);
+    free(from.end);
 }
