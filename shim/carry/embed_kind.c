@@ -95,13 +95,15 @@ struct cpl_embed_kind *cpl_embed_kind_find(struct cpl_embed_kinds *kinds, MPI_Op
     }
     if (kinds->n == CPL_EMBED_KINDS)
         return NULL;
-    bool small = is_small(count, type, &extent);
+    enum cpl_embed_verdict verdict = cpl_embed_judge(count, type, op, blocking);
     struct cpl_embed_kind *kind = &kinds->kind[kinds->n++];
-    *kind = (struct cpl_embed_kind){.op = op,
-                                    .type = type,
-                                    .count = count,
-                                    .blocking = blocking,
-                                    .extent = extent,
-                                    .verdict = small ? CPL_EMBED_NEW : CPL_EMBED_REFUSED};
+    is_small(count, type, &extent);
+    *kind = (struct cpl_embed_kind){
+        .op = op,
+        .type = type,
+        .count = count,
+        .blocking = blocking,
+        .extent = extent,
+        .verdict = verdict == CPL_EMBED_COMPARING && !blocking ? CPL_EMBED_UNDECIDED : verdict};
     return kind;
 }

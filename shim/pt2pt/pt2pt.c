@@ -148,7 +148,7 @@ bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t co
     if (blocking && verdict)
         cpl_pt2pt_learn_reduction(p);
     if (may_embed(p))
-        kind = cpl_embed_takes(state, send, recv, count, type, op, blocking);
+        kind = cpl_embed_takes(state, count, type, op, blocking);
     if (!kind)
         return false;
     if (!blocking) {

@@ -228,11 +228,10 @@ enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op 
     return CPL_EMBED_ANY_ORDER;
 }
 
-struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, const void *send,
-                                       const void *recv, int64_t count, MPI_Datatype type,
-                                       MPI_Op op, bool blocking)
+struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, int64_t count,
+                                       MPI_Datatype type, MPI_Op op, bool blocking)
 {
-    (void)state, (void)send, (void)recv, (void)count, (void)type, (void)op, (void)blocking;
+    (void)state, (void)count, (void)type, (void)op, (void)blocking;
     return NULL;
 }
 
