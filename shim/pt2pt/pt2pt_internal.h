@@ -85,7 +85,6 @@ struct cpl_signature {
     int64_t n_in_any_order; /* how often the result of that reduction did not depend on the order */
     int64_t n_behind;       /* how often one came before the next batch, next or not */
     bool waits; /* while managed: the complete batch waits for the reduction that comes next */
-    int64_t n_embedded, n_missed; /* how often a reduction came next, or something else */
 };
 
 /* The messages that have not been sent. While learning only their destinations are kept; while

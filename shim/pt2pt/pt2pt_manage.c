@@ -157,17 +157,6 @@ static void batch_has_left(struct cpl_pt2pt *p)
     cpl_context.busy.n_open_batches--;
 }
 
-/* One in this many times that a batch waited for a reduction may have been in vain. */
-#define EMBEDDED_PER_MISSED 8
-
-/* Counts a batch that waited for a reduction and is sent without one. */
-static void miss(const struct cpl_pt2pt *p, struct cpl_signature *s)
-{
-    if (!p->reducing && !p->batch.reduced &&
-        ++s->n_missed * EMBEDDED_PER_MISSED > s->n_embedded + EMBEDDED_PER_MISSED)
-        s->waits = false;
-}
-
 void cpl_pt2pt_flush(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
@@ -176,8 +165,6 @@ void cpl_pt2pt_flush(struct cpl_comm_state *state)
         return;
     struct cpl_signature *s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
     int plan = take_plan(p, s);
-    if (s && s->waits)
-        miss(p, s);
     if (plan != CPL_NO_PLAN) {
         flush_planned(state, s, plan);
         count_planned(p, plan);
@@ -201,10 +188,7 @@ static void batch_embedded(struct cpl_pt2pt *p)
 {
     if (p->batch.n == 0)
         return;
-    struct cpl_signature *s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
-    int plan = take_plan(p, s);
-    if (s)
-        s->n_embedded++;
+    int plan = take_plan(p, cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n));
     if (plan != CPL_NO_PLAN)
         count_planned(p, plan);
     batch_has_left(p);
