@@ -169,10 +169,8 @@ static void note_source(struct cpl_combined *combined, int p, struct instance *i
     const int32_t *edges;
     int32_t n = cpl_relay_waiting(&combined->plan[p]->relay, source, &edges);
     for (int32_t k = 0; k < n; k++)
-        if (--instance->missing[edges[k]] == 0) {
-            combined->in_time++;
+        if (--instance->missing[edges[k]] == 0)
             leave(combined, p, instance, edges[k]);
-        }
 }
 
 /* Lets everything go that an instance holds, and ends it. */
@@ -180,7 +178,6 @@ static void release(struct cpl_combined *combined, int p, struct instance *insta
 {
     for (int32_t e = 0; e < combined->plan[p]->relay.slice.n_out; e++)
         if (instance->held[e]) {
-            combined->late++;
             combined->plan[p]->count.late++;
             leave(combined, p, instance, e);
         }
@@ -326,7 +323,6 @@ int cpl_combined_put_span(struct cpl_combined *combined, int p, int32_t k,
     if (result != MPI_SUCCESS)
         return result;
     combined->sent++;
-    combined->in_time++;
     instance->missing[e] = 0;
     note_left(plan, instance);
     return MPI_SUCCESS;
@@ -359,9 +355,7 @@ static void handle_segment(struct cpl_combined *combined, const struct header *h
     }
     if (in_edge >= 0)
         combined->plan[header->plan]->count.forwarded += segment->payload_bytes;
-    for (double end = combined->delay_seconds > 0 ? PMPI_Wtime() + combined->delay_seconds : 0;
-         end > 0 && PMPI_Wtime() < end;)
-        ;
+    cpl_relay_delay();
     const struct cpl_relay *relay = in_edge >= 0 ? &combined->plan[header->plan]->relay : NULL;
     const int32_t *first = relay ? relay->slice.in_first + in_edge : NULL;
     bool known = first && segment->slot >= 0 && segment->slot < first[1] - first[0];

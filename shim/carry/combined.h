@@ -48,14 +48,12 @@ struct cpl_combined {
     MPI_Comm comm; /* the private communicator */
     int rank;
     double hold_seconds;
-    double delay_seconds; /* for tests: what forwarding a segment takes at least; 0 at first */
-    uint32_t n_aligned;   /* how often the plans' instances have been aligned */
+    uint32_t n_aligned; /* how often the plans' instances have been aligned */
     int n_plans;
     struct cpl_combined_plan *plan[CPL_MAX_COMBINED_PLANS];
     struct cpl_send_buffers buffers;
     struct cpl_combined_lanes lanes;
     int64_t sent, received; /* combined messages, for draining */
-    int64_t in_time, late;  /* out-edges that left complete, and by the end of the hold time */
     int n_holding;          /* out-edges that hold segments */
     struct cpl_combined_receives receives;
     /* Called for segments that have come for this rank. */

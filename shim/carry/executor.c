@@ -280,14 +280,6 @@ static void send_message(struct cpl_executor *x, int32_t e, unsigned char *messa
         send_by_mpi(x, payloads, out->bytes, p->out_to[e], later_tag(x, p->out_wave[e]));
 }
 
-/* The setting for tests: a forwarding rank that is slow. */
-static void delay(double us)
-{
-    double end = PMPI_Wtime() + us * 1e-6;
-    while (PMPI_Wtime() < end)
-        ;
-}
-
 /* Sends out-edge e; false: its lane has no slot for it yet. */
 static bool try_send(struct cpl_executor *x, int32_t e)
 {
@@ -295,8 +287,8 @@ static bool try_send(struct cpl_executor *x, int32_t e)
     unsigned char *slot = out->lane.shared ? cpl_lane_next(&out->lane) : NULL;
     if (out->lane.shared && !slot)
         return false;
-    if (cpl_context.settings.delay > 0 && x->relay.slice.out_waits[e] > 0)
-        delay((double)cpl_context.settings.delay);
+    if (x->relay.slice.out_waits[e] > 0)
+        cpl_relay_delay();
     send_message(x, e, slot, update_lengths(x, e));
     return true;
 }

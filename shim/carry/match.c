@@ -82,7 +82,7 @@ static void finish(struct cpl_match *match, struct cpl_receive *receive)
     if (receive->span.type.kept)
         cpl_type_release(&receive->span.type);
     if (receive->abandoned)
-        match->drop(match->context, receive);
+        match->drop(receive);
 }
 
 /* Notes that a straight payload is on its way into the program's buffer, or that its receive

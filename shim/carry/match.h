@@ -110,7 +110,7 @@ struct cpl_match {
     /* Called when a synchronous message has been matched. */
     void (*acknowledge)(void *context, const struct cpl_segment *segment);
     /* Called when an abandoned receive is done; the owner frees it. */
-    void (*drop)(void *context, struct cpl_receive *receive);
+    void (*drop)(struct cpl_receive *receive);
     void *context;
 };
 

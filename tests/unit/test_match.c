@@ -19,7 +19,7 @@
 enum { ME = 0, N_SOURCES = 4 };
 
 struct engine {
-    struct cpl_match match;
+    struct cpl_match match; /* must be first */
     int n_acknowledged, n_dropped;
     struct cpl_segment acknowledged;
 };
@@ -31,9 +31,9 @@ static void acknowledge(void *context, const struct cpl_segment *segment)
     engine->acknowledged = *segment;
 }
 
-static void drop(void *context, struct cpl_receive *receive)
+static void drop(struct cpl_receive *receive)
 {
-    struct engine *engine = context;
+    struct engine *engine = (struct engine *)(void *)receive->match;
     assert_true(receive->done);
     engine->n_dropped++;
 }
