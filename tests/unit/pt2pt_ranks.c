@@ -53,7 +53,7 @@ bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
     const struct pt2pt_answers *a = &pt2pt.answers;
     int r = fibers_rank();
     int64_t reduced = input->n_messages > 0 ? (int64_t)input->reduced : CPL_EMBED_ANY_ORDER;
-    int64_t least = 0;
+    int64_t n_sent = input->n_messages, least = 0;
     pt2pt.n_planned += r == 0;
     assert_int_equal(input->turn->search, a->is_short ? CPL_SEARCH_SHORT : CPL_SEARCH_FULL);
     if (!cpl_agree_all(comm, input->able && a->no_plan != r))
@@ -63,6 +63,7 @@ bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
     output->n = 1;
     struct cpl_plan_summary *s = &output->summary[0];
     s->known = 1;
+    cpl_collective_Allreduce(&n_sent, &s->direct.sends_max, 1, MPI_INT64_T, MPI_MAX, comm);
     s->decided = a->gains;
     s->reason = a->gains ? CPL_LEFT_NOT : CPL_LEFT_NO_GAIN;
     s->plan_fingerprint = 1234;
