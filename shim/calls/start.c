@@ -15,7 +15,6 @@
 #include "shim/base/log.h"
 #include "shim/calls/reclaim.h"
 #include "shim/calls/wrappers_windows.h"
-#include "shim/carry/messages.h"
 #include "shim/carry/requests.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/appointment.h"
@@ -235,7 +234,6 @@ void cpl_finish(void)
     cpl_report_free();
     cpl_picture_free();
     cpl_request_end();
-    cpl_pt2pt_free_messages();
     cpl_distances_free(&cpl_context.machine.distances);
     cpl_window_end();
     cpl_assembly_free(cpl_context.comms.assembly);

@@ -49,11 +49,8 @@ void cpl_match_free(struct cpl_match *match)
         disown(match->sources[i].posted);
     }
     disown(match->posted_any);
-    while (match->spare) {
-        struct cpl_arrival *next = match->spare->next;
-        free(match->spare);
-        match->spare = next;
-    }
+    free_arrivals(match->taken);
+    free_arrivals(match->spare);
     free(match->sources);
     match->sources = NULL;
 }
@@ -105,16 +102,6 @@ static void receive_straight(struct cpl_match *match, struct cpl_receive *receiv
                                 CPL_STRAIGHT_TAG, match->private_comm, &receive->inner));
 }
 
-void cpl_match_receive_taken(struct cpl_match *match, struct cpl_receive *receive,
-                             MPI_Message *message)
-{
-    const struct cpl_span *span = &receive->span;
-    receive->match = match;
-    expect_payload(
-        match, receive,
-        PMPI_Imrecv_c(span->address, span->count, span->type.handle, message, &receive->inner));
-}
-
 /* Completes a match of a message and a receive. */
 static void found(struct cpl_match *match, struct cpl_receive *receive,
                   const struct cpl_segment *segment)
@@ -146,7 +133,7 @@ static struct cpl_arrival *store(struct cpl_match *match, const struct cpl_segme
     size_t room = segment->payload_bytes < SPARE_BYTES ? SPARE_BYTES : segment->payload_bytes;
     struct cpl_arrival *arrival = match->spare;
     if (arrival && room == SPARE_BYTES)
-        match->spare = arrival->next;
+        match->spare = arrival->next_of;
     else
         arrival = cpl_memory_need(sizeof *arrival + room, "a message that came before its receive");
     arrival->room = room;
@@ -165,8 +152,22 @@ static void discard(struct cpl_match *match, struct cpl_arrival *arrival)
         free(arrival);
         return;
     }
-    arrival->next = match->spare;
+    arrival->next_of = match->spare;
     match->spare = arrival;
+}
+
+/* Gives a receive a message that has waited, and its payload. */
+static void receive_arrival(struct cpl_match *match, struct cpl_receive *receive,
+                            struct cpl_arrival *arrival)
+{
+    const struct cpl_span *span = &receive->span;
+    if (arrival->segment.flags & CPL_SEGMENT_STRAIGHT)
+        expect_payload(match, receive,
+                       PMPI_Imrecv_c(span->address, span->count, span->type.handle,
+                                     &arrival->message, &receive->inner));
+    else
+        take_payload(match, receive, &arrival->segment, arrival->payload);
+    discard(match, arrival);
 }
 
 /* ---- the queues ---- */
@@ -249,10 +250,8 @@ static void payload_came(struct cpl_match *match, struct cpl_arrival *arrival)
     DL_DELETE2(match->awaited, arrival, prev_awaited, next_awaited);
     match->sources[arrival->segment.source].n_awaited--;
     arrival->awaited = false;
-    if (!arrival->receive)
-        return;
-    cpl_match_receive_taken(match, arrival->receive, &arrival->message);
-    discard(match, arrival);
+    if (arrival->receive)
+        receive_arrival(match, arrival->receive, arrival);
 }
 
 static int poll_awaited(struct cpl_match *match)
@@ -288,11 +287,7 @@ static void take_arrival(struct cpl_match *match, struct cpl_receive *receive,
         cpl_type_keep(&receive->span.type);
         return;
     }
-    if (arrival->segment.flags & CPL_SEGMENT_STRAIGHT)
-        cpl_match_receive_taken(match, receive, &arrival->message);
-    else
-        take_payload(match, receive, &arrival->segment, arrival->payload);
-    discard(match, arrival);
+    receive_arrival(match, receive, arrival);
 }
 
 /* Keeps a message whose turn it is, for a receive that may be there, until its payload's turn. */
@@ -364,8 +359,19 @@ void cpl_match_deliver(struct cpl_match *match, const struct cpl_segment *segmen
 void cpl_match_take(struct cpl_match *match, struct cpl_arrival *arrival)
 {
     dequeue_arrival(match, arrival);
+    DL_APPEND2(match->taken, arrival, prev_of, next_of);
     if (arrival->segment.flags & CPL_SEGMENT_SYNCHRONOUS)
         match->acknowledge(match->context, &arrival->segment);
+    arrival->segment.flags &= ~(uint32_t)CPL_SEGMENT_SYNCHRONOUS;
+}
+
+void cpl_match_receive_taken(struct cpl_match *match, struct cpl_receive *receive,
+                             struct cpl_arrival *arrival)
+{
+    DL_DELETE2(match->taken, arrival, prev_of, next_of);
+    receive->match = match;
+    found(match, receive, &arrival->segment);
+    receive_arrival(match, receive, arrival);
 }
 
 void cpl_match_post(struct cpl_match *match, struct cpl_receive *receive)
@@ -401,7 +407,7 @@ bool cpl_match_cancel(struct cpl_receive *receive)
 bool cpl_match_is_idle(const struct cpl_match *match)
 {
     return match->n_open == 0 && match->n_early == 0 && !cpl_match_has_straight(match) &&
-           !match->unexpected;
+           !match->unexpected && !match->taken;
 }
 
 int cpl_match_poll(struct cpl_match *match)

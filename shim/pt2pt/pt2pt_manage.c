@@ -1,6 +1,5 @@
 /* A managed communicator's batches, forwarding and end (doc/point-to-point.md). */
 #include "shim/carry/buffered.h"
-#include "shim/carry/messages.h"
 #include "shim/meet/agree.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/state/comm_state.h"
@@ -237,8 +236,7 @@ static bool is_busy(const struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
     return !cpl_match_is_idle(&p->line->match) || p->line->synchronous || p->batch.n > 0 ||
-           p->following.signature || cpl_pt2pt_has_taken(state) ||
-           cpl_buffered_any(state->private_comm);
+           p->following.signature || cpl_buffered_any(state->private_comm);
 }
 
 bool cpl_pt2pt_drain(struct cpl_comm_state *state)

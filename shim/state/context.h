@@ -172,7 +172,6 @@ struct cpl_open_requests {
     MPI_Status null_status; /* of a receive from MPI_PROC_NULL, once it is known */
     int n_by_mpi;           /* receives that MPI carries out for the shim, open */
     struct cpl_request *spare, *complete_send;
-    struct cpl_taken_message *taken_messages;
     struct cpl_buffered buffered;
 };
 

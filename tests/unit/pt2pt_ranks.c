@@ -5,7 +5,6 @@
 #include "mock_collectives.h"
 #include "mock_mpi.h"
 #include "shim/base/log.h"
-#include "shim/carry/messages.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/meeting.h"
 #include "shim/plan/plan_root.h"
@@ -248,12 +247,6 @@ int cpl_embed_iallreduce(struct cpl_comm_state *state, struct cpl_embed_kind *ki
 {
     (void)state, (void)kind, (void)send, (void)recv, (void)request;
     return MPI_ERR_INTERN;
-}
-
-bool cpl_pt2pt_has_taken(const struct cpl_comm_state *state)
-{
-    (void)state;
-    return false;
 }
 
 bool cpl_report_is_wanted(void)
