@@ -70,38 +70,6 @@ static void send_by(struct cpl_combined *combined, struct cpl_send_buffer *buffe
     }
 }
 
-/* Sends a combined message that goes by no plan. */
-static void send_unplanned(struct cpl_combined *combined, struct cpl_send_buffer *buffer, int dest)
-{
-    send_by(combined, buffer, dest, cpl_combined_lanes_to(&combined->lanes, dest),
-            (struct header){.plan = CPL_NO_PLAN});
-}
-
-void cpl_combined_send(struct cpl_combined *combined, const unsigned char *segments, size_t bytes)
-{
-    for (size_t at = 0; at < bytes;) {
-        struct cpl_segment segment;
-        size_t end = at;
-        uint32_t n = 0;
-        for (int dest = -1; end < bytes; n++) {
-            memcpy(&segment, segments + end, sizeof segment);
-            size_t more = cpl_segment_bytes(&segment);
-            if (n > 0 && (segment.dest != dest ||
-                          sizeof(struct header) + end - at + more > CPL_COMBINED_BYTES))
-                break;
-            dest = segment.dest;
-            end += more;
-        }
-        memcpy(&segment, segments + at, sizeof segment);
-        struct cpl_send_buffer *buffer = cpl_combined_open(combined, end - at);
-        memcpy(buffer->bytes + buffer->used, segments + at, end - at);
-        buffer->used += end - at;
-        buffer->n_segments = n;
-        send_unplanned(combined, buffer, segment.dest);
-        at = end;
-    }
-}
-
 void cpl_combined_send_reduction(struct cpl_combined *combined, struct cpl_send_buffer *buffer,
                                  int dest, uint32_t number, int32_t step)
 {
@@ -131,10 +99,21 @@ static int send_alone(struct cpl_combined *combined, const struct cpl_segment *s
     alone.slot = CPL_NO_SLOT;
     int result = copy_payload(cpl_send_buffer_append(buffer, &alone), &alone, payload, span);
     if (result == MPI_SUCCESS)
-        send_unplanned(combined, buffer, alone.dest);
+        send_by(combined, buffer, alone.dest, cpl_combined_lanes_to(&combined->lanes, alone.dest),
+                (struct header){.plan = CPL_NO_PLAN});
     else
         cpl_send_buffers_spare(&combined->buffers, buffer);
     return result;
+}
+
+void cpl_combined_send(struct cpl_combined *combined, const unsigned char *segments, size_t bytes)
+{
+    for (size_t at = 0; at < bytes;) {
+        struct cpl_segment segment;
+        memcpy(&segment, segments + at, sizeof segment);
+        send_alone(combined, &segment, segments + at + sizeof segment, NULL);
+        at += cpl_segment_bytes(&segment);
+    }
 }
 
 /* An out-edge has left; after the last one the instance is over. */

@@ -103,7 +103,7 @@ void cpl_combined_align(struct cpl_combined *combined);
 void cpl_combined_abandon(struct cpl_combined *combined, int plan);
 
 /* Sends segments straight to their destinations, as they lie in memory (each with its payload
- * padded to 8 bytes). Consecutive ones to the same destination travel together. */
+ * padded to 8 bytes). */
 void cpl_combined_send(struct cpl_combined *combined, const unsigned char *segments, size_t bytes);
 
 /* A message with room for so many bytes of segments; of a reduction (embed.h): open it, append to

@@ -185,7 +185,6 @@ struct cpl_pt2pt {
     struct cpl_pt2pt_part part;
     struct cpl_pt2pt_learned learned;
     struct cpl_batch batch;
-    int64_t n_batches; /* since managed */
     struct cpl_known_exchanges known;
     enum cpl_embed_verdict reducing; /* verdict on a small reduction that is being entered */
     struct cpl_cycle cycle;          /* cycle of this rank's batches, while managed */

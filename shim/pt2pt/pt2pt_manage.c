@@ -119,7 +119,6 @@ int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,
     cpl_cycle_take(&p->cycle, p->following.step);
     p->following.signature = NULL;
     s->n_followed++;
-    p->n_batches++;
     count_planned(p, p->following.plan);
     cpl_context.busy.n_open_batches--;
     return result;
@@ -134,7 +133,6 @@ void cpl_pt2pt_abandon(struct cpl_pt2pt *p)
     if (++s->n_abandoned * FOLLOWED_PER_ABANDONED > s->n_followed)
         s->follows = false;
     p->following.signature = NULL;
-    p->n_batches++;
     cpl_context.busy.n_open_batches--;
 }
 
@@ -150,7 +148,6 @@ static int take_plan(struct cpl_pt2pt *p, const struct cpl_signature *s)
 
 static void batch_has_left(struct cpl_pt2pt *p)
 {
-    p->n_batches++;
     p->batch.n = 0;
     p->batch.used = 0;
     cpl_context.busy.n_open_batches--;

@@ -469,8 +469,6 @@ void pt2pt_exchange(void)
         pt2pt_receive((r + n - k) % n, 5);
     for (int k = 1; k <= 2; k++)
         pt2pt_send((r + k) % n, 5);
-    if (pt2pt_of(r)->phase == CPL_PT2PT_MANAGED)
-        pt2pt_of(r)->n_batches++;
 }
 
 /* The ranks meet at blocking collectives only. */
