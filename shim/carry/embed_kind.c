@@ -93,9 +93,9 @@ struct cpl_embed_kind *cpl_embed_kind_find(struct cpl_embed_kinds *kinds, MPI_Op
             kind->blocking == blocking)
             return kind;
     }
-    if (kinds->n == CPL_EMBED_KINDS)
-        return NULL;
     enum cpl_embed_verdict verdict = cpl_embed_judge(count, type, op, blocking);
+    if (verdict == CPL_EMBED_REFUSED || kinds->n == CPL_EMBED_KINDS)
+        return NULL;
     struct cpl_embed_kind *kind = &kinds->kind[kinds->n++];
     is_small(count, type, &extent);
     *kind = (struct cpl_embed_kind){

@@ -40,7 +40,9 @@ struct cpl_embed_kinds {
 enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op op, bool blocking);
 
 /* Finds the kind of a reduction, or adds it, UNDECIDED if it is to be compared but does not block;
- * NULL: there are too many. The same on all ranks, because they make the same reductions. */
+ * NULL: it is refused (the program's own operations, whose handles may differ between ranks, take
+ * no place), or there are too many. The same on all ranks, because they make the same reductions.
+ */
 struct cpl_embed_kind *cpl_embed_kind_find(struct cpl_embed_kinds *kinds, MPI_Op op,
                                            MPI_Datatype type, int64_t count, bool blocking);
 
