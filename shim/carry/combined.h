@@ -25,6 +25,7 @@
 
 #define CPL_MAX_COMBINED_PLANS 16
 #define CPL_NO_PLAN            (-1)
+#define CPL_COMBINED_RECEIVES  8
 #define CPL_COMBINED_BYTES     (48 << 10) /* the most that one message carries, with its header */
 
 struct cpl_combined_plan;
@@ -38,8 +39,8 @@ struct cpl_combined_counts {
 
 /* Posted receives of combined messages. */
 struct cpl_combined_receives {
-    MPI_Request *request;  /* N_RECEIVES; NULL: none */
-    unsigned char *buffer; /* theirs */
+    MPI_Request request[CPL_COMBINED_RECEIVES];
+    unsigned char *buffer; /* theirs; NULL: none is posted */
     int next;              /* the one that was posted first, mostly */
     unsigned n_looks;      /* at them */
 };
@@ -84,14 +85,12 @@ void cpl_combined_open_lanes(struct cpl_combined *combined, MPI_Comm comm, bool 
 void cpl_combined_begin(struct cpl_combined *combined, int plan);
 void cpl_combined_end(struct cpl_combined *combined, int plan);
 
-/* Puts a segment with its payload from memory, or from the program's buffer, which span describes:
- * then returns MPI_SUCCESS or the error of packing it: then it is not sent. only: it is the
- * payload's only one, so it may leave at once. */
-void cpl_combined_put(struct cpl_combined *combined, int plan, int32_t k,
-                      const struct cpl_segment *segment, const unsigned char *payload);
-int cpl_combined_put_span(struct cpl_combined *combined, int plan, int32_t k,
-                          const struct cpl_segment *segment, const struct cpl_span *span,
-                          bool only);
+/* Puts a segment with its payload from memory, or where there is a span from the program's buffer,
+ * which it describes. Returns MPI_SUCCESS or the error of packing it: then it is not sent. only: it
+ * is the payload's only one, so it may leave at once. */
+int cpl_combined_put(struct cpl_combined *combined, int plan, int32_t k,
+                     const struct cpl_segment *segment, const unsigned char *payload,
+                     const struct cpl_span *span, bool only);
 
 /* All ranks come to the same place of the program, for instance a collective of the communicator,
  * and have ended their instances: the numbers of the next ones begin alike, whatever instances

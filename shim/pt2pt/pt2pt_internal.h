@@ -79,7 +79,6 @@ struct cpl_signature {
     struct cpl_samples *durations; /* durations in a profile run; NULL: none were taken */
     struct cpl_signature_message *message; /* n, in the order in which they were first sent */
     bool follows;                          /* while managed: mostly all of its messages come */
-    bool alone; /* no other planned signature begins with its first message */
     int64_t n_followed, n_abandoned;
     int64_t n_reduced;      /* how often a small reduction came next while learning */
     int64_t n_in_any_order; /* how often the result of that reduction did not depend on the order */
@@ -159,7 +158,6 @@ struct cpl_pt2pt_plans {
 struct cpl_pt2pt_following {
     struct cpl_signature *signature; /* NULL: none */
     int n;                           /* number of messages that have gone into combined messages */
-    int step;                        /* step of the cycle */
     int plan;
 };
 

@@ -130,16 +130,11 @@ void cpl_combined_abandon(struct cpl_combined *combined, int plan)
     (void)combined, (void)plan;
 }
 
-void cpl_combined_put(struct cpl_combined *combined, int plan, int32_t k,
-                      const struct cpl_segment *segment, const unsigned char *payload)
+int cpl_combined_put(struct cpl_combined *combined, int plan, int32_t k,
+                     const struct cpl_segment *segment, const unsigned char *payload,
+                     const struct cpl_span *span, bool only)
 {
-    (void)combined, (void)plan, (void)k, (void)segment, (void)payload;
-}
-
-int cpl_combined_put_span(struct cpl_combined *combined, int plan, int32_t k,
-                          const struct cpl_segment *segment, const struct cpl_span *span, bool only)
-{
-    (void)combined, (void)plan, (void)k, (void)segment, (void)span, (void)only;
+    (void)combined, (void)plan, (void)k, (void)segment, (void)payload, (void)span, (void)only;
     return MPI_SUCCESS;
 }
 
