@@ -84,13 +84,9 @@ static void use_lanes(struct cpl_end *ends, const struct cpl_lane_ends *with)
 void cpl_ends_open_lanes(const struct cpl_rank_plan *slice, struct cpl_end *out, struct cpl_end *in,
                          MPI_Comm comm, struct cpl_lanes *lanes)
 {
-    const struct cpl_rank_plan none = {.n_in = 0}, *p = slice ? slice : &none;
-    struct cpl_lanes opened;
-    struct cpl_lane_ends to = list(out, p->n_out, p->out_to, p->out_wave);
-    struct cpl_lane_ends from = list(in, p->n_in, p->in_from, p->in_wave);
-    bool able = slice && to.end && from.end;
-    if (cpl_lanes_open(&opened, comm, able, &to, &from) && able) {
-        *lanes = opened;
+    struct cpl_lane_ends to = list(out, slice->n_out, slice->out_to, slice->out_wave);
+    struct cpl_lane_ends from = list(in, slice->n_in, slice->in_from, slice->in_wave);
+    if (cpl_lanes_open(lanes, comm, to.end && from.end, &to, &from)) {
         use_lanes(out, &to);
         use_lanes(in, &from);
     }

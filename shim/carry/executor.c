@@ -529,6 +529,10 @@ int cpl_executor_wait(struct cpl_executor *x)
 
 void cpl_executor_open_lanes(struct cpl_executor *x, MPI_Comm comm)
 {
-    cpl_ends_open_lanes(x ? &x->relay.slice : NULL, x ? x->out : NULL, x ? x->in : NULL, comm,
-                        x ? &x->lanes : NULL);
+    struct cpl_lanes none;
+    struct cpl_lane_ends no_ends = {.n = 0};
+    if (x)
+        cpl_ends_open_lanes(&x->relay.slice, x->out, x->in, comm, &x->lanes);
+    else
+        cpl_lanes_open(&none, comm, false, &no_ends, &no_ends);
 }

@@ -179,7 +179,6 @@ static void enqueue_receive(struct cpl_match *match, struct cpl_receive *receive
                                      : &match->sources[receive->source].posted;
     receive->posted = true;
     receive->posted_number = match->n_posted++;
-    match->n_open++;
     DL_APPEND(*queue, receive);
 }
 
@@ -189,7 +188,6 @@ static inline void dequeue_receive(struct cpl_match *match, struct cpl_receive *
                                      ? &match->posted_any
                                      : &match->sources[receive->source].posted;
     receive->posted = false;
-    match->n_open--;
     DL_DELETE(*queue, receive);
 }
 
@@ -332,7 +330,6 @@ static void match_early(struct cpl_match *match, struct cpl_match_source *source
             continue;
         }
         DL_DELETE2(source->early, arrival, prev_of, next_of);
-        match->n_early--;
         source->expected++;
         match_message(match, &arrival->segment, arrival->payload);
         discard(match, arrival);
@@ -347,7 +344,6 @@ void cpl_match_deliver(struct cpl_match *match, const struct cpl_segment *segmen
     if (segment->number != source->expected) {
         struct cpl_arrival *arrival = store(match, segment, payload);
         DL_APPEND2(source->early, arrival, prev_of, next_of);
-        match->n_early++;
         return;
     }
     source->expected++;
@@ -406,8 +402,11 @@ bool cpl_match_cancel(struct cpl_receive *receive)
 
 bool cpl_match_is_idle(const struct cpl_match *match)
 {
-    return match->n_open == 0 && match->n_early == 0 && !cpl_match_has_straight(match) &&
-           !match->unexpected && !match->taken;
+    bool idle =
+        !match->posted_any && !match->unexpected && !match->taken && !cpl_match_has_straight(match);
+    for (int i = 0; i < match->size && idle; i++)
+        idle = !match->sources[i].posted && !match->sources[i].early;
+    return idle;
 }
 
 int cpl_match_poll(struct cpl_match *match)

@@ -106,8 +106,6 @@ struct cpl_match {
     struct cpl_arrival *taken;      /* those that the program has a handle of (messages.h) */
     struct cpl_arrival *spare;
     uint64_t n_posted; /* receives posted so far */
-    int n_open,
-        n_early; /* numbers of receives in the posted queues and of messages before their turn */
     /* Called when a synchronous message has been matched. */
     void (*acknowledge)(void *context, const struct cpl_segment *segment);
     /* Called when an abandoned receive is done; the owner frees it. */

@@ -500,17 +500,11 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
     return true;
 }
 
-/* Whether it is still too early to plan what was seen to recur. Collective. */
-static bool looks_away(const struct cpl_comm_state *state)
-{
-    return !state->line->kept && is_early(state);
-}
-
 enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words)
 {
     (void)regular;
     bool rests = state->pt2pt->phase == CPL_PT2PT_RESTING;
-    if (rests && looks_away(state))
+    if (rests && !state->line->kept && is_early(state))
         return CPL_SETTLED;
     if (!rests && state->pt2pt->phase != CPL_PT2PT_MANAGED) {
         state->pt2pt->plans.turn.ns_mpi = cpl_pt2pt_ns_a_collective(state, words + N_LEAST);

@@ -155,10 +155,8 @@ void cpl_pt2pt_flush(struct cpl_comm_state *state)
 
 static bool batch_waits(struct cpl_pt2pt *p)
 {
-    const struct cpl_signature *s = NULL;
-    if (p->batch.n > 0)
-        s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
-    return s && s->waits;
+    const struct cpl_signature *s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
+    return p->batch.n > 0 && s && s->waits;
 }
 
 static void batch_embedded(struct cpl_pt2pt *p)
