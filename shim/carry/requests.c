@@ -9,10 +9,9 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#define N_BUCKETS 2048 /* a power of two; with more open requests a handle takes a few steps more  \
-                        */
+#define N_BUCKETS 2048 /* a power of two */
 
-static struct cpl_request *buckets[N_BUCKETS]; /* by handle */
+static struct cpl_request *buckets[N_BUCKETS]; /* by handle; usually of one request each */
 
 /* ---- sends on managed communicators ---- */
 
