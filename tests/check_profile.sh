@@ -92,6 +92,9 @@ check "messages: the kind" test "$(member kind p2p/report.json)" = pt2pt
 check "messages: the tag" test -n "$(member tag p2p/report.json)"
 calls=$(member calls p2p/report.json)
 check "messages: how often, about" test "${calls:-0}" -gt 200 -a "${calls:-0}" -lt 1400
+run -n 6 "$carpool" run --profile=long --ranks-per-node=3 "$messages" --peers 4 --iterations 5 --blocks 600
+long=$(member calls long/report.json)
+check "messages: how often, in a longer run" test "${long:-0}" -gt 2000 -a "${long:-0}" -lt 14000
 check "messages: none rerouted" test "$(member calls_planned p2p/report.json)" -eq 0
 check "messages: the pattern" test "$(member messages p2p/report.json)" -eq 24
 check "messages: time was measured" grep -Eq '"us_per_call": [0-9.]*[1-9]' p2p/report.json

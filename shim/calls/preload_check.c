@@ -6,6 +6,7 @@
 #include <mpi.h>
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,62 +26,63 @@ struct local {
     char *has;   /* by rank: 0: not seen, 1: lacks the library, 2: has it */
 };
 
-static FILE *open_proc(long pid, const char *name)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%ld/%s", pid, name);
-    return fopen(path, "re");
-}
-
-/* Reads a file of /proc without zero bytes; the caller frees the text. NULL: that cannot be done.
+/* Reads a file of /proc; two zero bytes end it, and the caller frees it. NULL: that cannot be done.
  */
 static char *read_proc(long pid, const char *name)
 {
-    FILE *in = open_proc(pid, name);
-    char *text = NULL;
-    size_t size = 0;
-    if (in && getdelim(&text, &size, '\0', in) <= 0) {
-        free(text);
-        text = NULL;
+    char path[64], *text = NULL, *larger;
+    snprintf(path, sizeof path, "/proc/%ld/%s", pid, name);
+    int in = open(path, O_RDONLY | O_CLOEXEC);
+    size_t used = 0, size = 8192;
+    ssize_t n = in < 0 ? 0 : 1;
+    while (n > 0 && (larger = realloc(text, size))) {
+        text = larger;
+        while (used + 2 < size && (n = read(in, text + used, size - used - 2)) > 0)
+            used += (size_t)n;
+        size *= 2;
     }
-    if (in)
-        fclose(in);
-    return text;
+    if (in >= 0)
+        close(in);
+    if (used > 0) {
+        memset(text + used, 0, 2);
+        return text;
+    }
+    free(text);
+    return NULL;
 }
 
 /* A process's rank by its environment, -1: it has none; *named: the library is to be preloaded. */
 static long find_rank(const struct local *local, long pid, bool *named)
 {
-    FILE *in = open_proc(pid, "environ");
-    char *line = NULL;
-    size_t size = 0;
+    char *environment = read_proc(pid, "environ");
     long rank = -1;
     *named = false;
-    while (in && getdelim(&line, &size, '\0', in) > 0)
+    for (const char *line = environment; line && *line; line += strlen(line) + 1)
         if (strncmp(line, "PMI_RANK=", strlen("PMI_RANK=")) == 0)
             rank = strtol(line + strlen("PMI_RANK="), NULL, 10);
         else if (strncmp(line, "LD_PRELOAD=", strlen("LD_PRELOAD=")) == 0)
             *named = strstr(line, local->name + 1);
-    free(line);
-    if (in)
-        fclose(in);
+    free(environment);
     return rank;
 }
 
 /* A process that has MPI, and so is no shell or wrapper of a rank, has the libraries that were
- * preloaded, too. */
-static void look_at(struct local *local, long pid)
+ * preloaded, too. Returns whether its rank has the library. */
+static bool look_at(struct local *local, long pid)
 {
     bool named;
     long r = find_rank(local, pid, &named);
-    if (r < 0 || r >= local->n_ranks || local->has[r] == 2)
-        return;
+    if (r < 0 || r >= local->n_ranks)
+        return false;
+    if (local->has[r] == 2)
+        return true;
     char *maps = named ? NULL : read_proc(pid, "maps"); /* takes longer */
     if (named || (maps && (strstr(maps, local->name) || strstr(maps, "/libcarpool"))))
         local->has[r] = 2;
     else if (maps && strstr(maps, "/libmpi"))
         local->has[r] = 1;
     free(maps);
+    return local->has[r] == 2;
 }
 
 /* The processes that one has started, directly or over others. */
@@ -91,8 +93,8 @@ static void look_below(struct local *local, long pid)
     char *children = read_proc(pid, name), *at = children, *end;
     for (long child = at ? strtol(at, &end, 10) : 0; child > 0; child = strtol(at, &end, 10)) {
         at = end;
-        look_at(local, child);
-        look_below(local, child);
+        if (!look_at(local, child))
+            look_below(local, child);
     }
     free(children);
 }

@@ -11,14 +11,19 @@
 static struct cpl_comm_state *learning(MPI_Comm comm)
 {
     struct cpl_comm_state *state = cpl_context.active ? cpl_comm_state_get(comm) : NULL;
+    const struct cpl_service *s = &cpl_context.service;
     if (state && cpl_pt2pt_counts(state->pt2pt)) {
-        if (cpl_pt2pt_counts_only(state->pt2pt))
-            cpl_context_recent(comm)->balance = &state->pt2pt->learned.balance;
+        if (!s->on && !s->shared && cpl_pt2pt_counts_only(state->pt2pt))
+            *cpl_context_recent(comm) = (struct cpl_recent){.comm = comm,
+                                                            .rank = state->rank,
+                                                            .size = state->size,
+                                                            .state = state,
+                                                            .balance = &state->balance};
         return state;
     }
-    if (state && !cpl_context.service.on) {
-        cpl_context_recent(comm)->alone = true;
-        cpl_context.comms.alone = comm;
+    if (state && !s->on) {
+        cpl_context_recent(comm)->alone = !s->shared;
+        cpl_context.busy.alone = comm;
     }
     return NULL;
 }

@@ -167,6 +167,8 @@ int cpl_start_init_thread(int *argc, char ***argv, int required, int *provided)
         *provided = required;
     return result;
 }
+#else
+#define cpl_exports_leave() (void)0
 #endif
 
 static bool is_preloaded_everywhere(void)
@@ -181,6 +183,19 @@ static bool is_preloaded_everywhere(void)
     return found == CPL_PRELOAD_ALL;
 }
 
+/* Whether all ranks have what the library needs and are to use it. */
+static bool begin(void)
+{
+    if (!is_preloaded_everywhere())
+        return false;
+    share_settings();
+    if (cpl_context.settings.mode != CPL_MODE_OFF)
+        return can_start();
+    if (cpl_context.rank == 0)
+        tell_left("CARPOOL_MODE is off", false);
+    return false;
+}
+
 void cpl_start(void)
 {
     CPL_ASIDE;
@@ -190,13 +205,10 @@ void cpl_start(void)
     cpl_context.comms.away = MPI_COMM_NULL;
     cpl_context.hooks = all_hooks;
     cpl_context.account.start = PMPI_Wtime();
-    if (!is_preloaded_everywhere())
+    if (!begin()) {
+        cpl_exports_leave();
         return;
-    share_settings();
-    if (cpl_context.settings.mode == CPL_MODE_OFF && cpl_context.rank == 0)
-        tell_left("CARPOOL_MODE is off", false);
-    if (cpl_context.settings.mode == CPL_MODE_OFF || !can_start())
-        return;
+    }
     find_tag_ub();
     cpl_service_look();
     MPI_Comm parent;

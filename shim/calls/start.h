@@ -20,6 +20,10 @@ int cpl_start_init_thread(int *argc, char ***argv, int required, int *provided);
  * a rank runs without the library, all stay passive, and one tells why. */
 void cpl_start(void);
 
+/* All calls of the run are left to MPI: those that were not made before go straight there, but for
+ * MPI_Finalize and MPI_Query_thread. Local. */
+void cpl_exports_leave(void);
+
 /* Before MPI is finalized: releases all communicators' state, writes the report. Collective over
  * MPI_COMM_WORLD. When the shim is not active, only the report is written, by the rank that is to
  * tell why. */

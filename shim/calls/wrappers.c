@@ -271,7 +271,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, const MPI_Win *window, int 
         struct cpl_pass *pass = passes ? cpl_pass_of(over) : NULL;                                 \
         if (!pass)                                                                                 \
             return watched_##name arguments;                                                       \
-        int result = PMPI_##name arguments;                                                        \
+        int result = MPIS(name, parameters) arguments;                                             \
         if (__builtin_expect(result == MPI_SUCCESS, 1))                                            \
             pass->remaining--;                                                                     \
         else if (!is_refusal(result))                                                              \

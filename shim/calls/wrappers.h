@@ -20,12 +20,11 @@
 
 /* Counts a message, `sign` as in base/balance.h; there is nothing to count of one to or from
  * MPI_PROC_NULL. Returns false if it has a wildcard, or MPI refuses it. */
-static inline bool count_message(struct cpl_balance *balance, const struct cpl_comm_state *state,
-                                 int peer, int tag, int sign)
+static inline bool count_message(struct cpl_balance *balance, int rank, int size, int peer, int tag,
+                                 int sign)
 {
-    if (peer < 0 || peer >= state->size || tag < 0)
+    if ((unsigned)peer >= (unsigned)size || tag < 0)
         return peer == MPI_PROC_NULL;
-    int rank = state->rank;
     cpl_balance_count(balance, sign, sign > 0 ? rank : peer, sign > 0 ? peer : rank, tag);
     return true;
 }
@@ -34,13 +33,12 @@ static inline bool count_message(struct cpl_balance *balance, const struct cpl_c
  * message is counted. */
 static inline bool is_mpis(MPI_Comm comm, int peer, int tag, int sign)
 {
-    if (comm == __atomic_load_n(&cpl_context.comms.alone, __ATOMIC_RELAXED) || !cpl_context.active)
-        return true;
     const struct cpl_recent *recent = cpl_context_recent(comm);
-    if (comm != recent->comm || cpl_context.service.on || cpl_context.service.shared)
-        return false;
-    return recent->alone ||
-           (recent->balance && count_message(recent->balance, recent->state, peer, tag, sign));
+    if (comm == recent->comm &&
+        (recent->alone || (recent->balance && count_message(recent->balance, recent->rank,
+                                                            recent->size, peer, tag, sign))))
+        return true;
+    return comm == __atomic_load_n(&cpl_context.busy.alone, __ATOMIC_RELAXED);
 }
 
 /* Before a call that may wait: sends the batches. */
@@ -50,12 +48,19 @@ static inline void leave(void)
         cpl_progress_leave();
 }
 
+/* MPI's function. A call of it by PMPI_NAME would touch one more page. */
+#ifdef CPL_SIMULATED
+#define MPIS(name, parameters) PMPI_##name
+#else
+#define MPIS(name, parameters) ((int(*) parameters)cpl_calls[CPL_CALL_MPI_##name][CPL_MPIS])
+#endif
+
 /* A call that passes is MPI's; what follows is the body of the function for those that do not. */
 #define PASSING(name, parameters, arguments, is_mpis)                                              \
     WATCHED watched_##name parameters;                                                             \
     EXPORT CPL_PASSED int MPI_##name parameters                                                    \
     {                                                                                              \
-        return (is_mpis) ? PMPI_##name arguments : watched_##name arguments;                       \
+        return (is_mpis) ? MPIS(name, parameters) arguments : watched_##name arguments;            \
     }                                                                                              \
     WATCHED watched_##name parameters
 

@@ -10,12 +10,11 @@
 static inline bool all_pass(void)
 {
     const struct cpl_busy *busy = &cpl_context.busy; /* threads look without the lock */
-    return !cpl_context.active ||
-           (__atomic_load_n(&busy->n_open_batches, __ATOMIC_RELAXED) == 0 &&
-            !cpl_progress_needed() &&
-            __atomic_load_n(&busy->n_active_requests, __ATOMIC_RELAXED) == 0 &&
-            !__atomic_load_n(&cpl_context.timed.of, __ATOMIC_RELAXED) &&
-            !busy->appointment.with); /* there is none where several threads call */
+    return __atomic_load_n(&busy->n_open_batches, __ATOMIC_RELAXED) == 0 &&
+           !cpl_progress_needed() &&
+           __atomic_load_n(&busy->n_active_requests, __ATOMIC_RELAXED) == 0 &&
+           !__atomic_load_n(&busy->timed.of, __ATOMIC_RELAXED) &&
+           !busy->appointment.with; /* there is none where several threads call */
 }
 
 /* Whether a completion call has to poll, or may have requests that MPI does not know. Sends the
@@ -29,8 +28,8 @@ static bool polls(void)
 /* Notes the end of a call that may have waited, to time a batch in a profile run. */
 static int ended(int result)
 {
-    if (cpl_context.timed.signature)
-        cpl_context.timed.end = PMPI_Wtime();
+    if (cpl_context.busy.timed.signature)
+        cpl_context.busy.timed.end = PMPI_Wtime();
     return result;
 }
 

@@ -100,7 +100,8 @@ static const struct series *find_series(struct persistent_message *first,
         const struct persistent_message *p = find(requests[k]);
         const struct call *call = p ? &p->call : NULL;
         if (!call || call->comm != state->comm ||
-            !count_message(&s->balance, state, call->peer, call->tag, call->receives ? -1 : 1))
+            !count_message(&s->balance, state->rank, state->size, call->peer, call->tag,
+                           call->receives ? -1 : 1))
             return NULL;
     }
     s->n = n;
@@ -113,8 +114,7 @@ static bool series_passes(int n, const MPI_Request *requests)
 {
     struct persistent_message *first = n > 0 ? find(requests[0]) : NULL;
     const struct cpl_recent *recent = first ? cpl_context_recent(first->call.comm) : NULL;
-    if (!recent || recent->comm != first->call.comm || !recent->balance || cpl_context.service.on ||
-        cpl_context.service.shared)
+    if (!recent || recent->comm != first->call.comm || !recent->balance)
         return false;
     const struct series *s = find_series(first, recent->state, n, requests);
     if (!s)

@@ -65,7 +65,7 @@ void cpl_pt2pt_arrive(void)
 {
     if (cpl_context.busy.n_open_batches > 0)
         cpl_progress_leave();
-    if (cpl_context.timed.of)
+    if (cpl_context.busy.timed.of)
         cpl_profile_finish(NULL);
 }
 
@@ -95,7 +95,7 @@ static void sample(struct cpl_pt2pt *p, int64_t n_collectives)
     bool looked_at = n_collectives % CPL_SAMPLED_EVERY == 0;
     p->phase = looked_at ? CPL_PT2PT_LEARNING : CPL_PT2PT_PAUSED;
     if (looked_at)
-        cpl_context.comms.alone = MPI_COMM_NULL;
+        cpl_comm_state_forget_recent();
 }
 
 void cpl_pt2pt_note_collective(struct cpl_comm_state *state)

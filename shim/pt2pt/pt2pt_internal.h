@@ -2,7 +2,6 @@
 #ifndef CARPOOL_PT2PT_INTERNAL_H
 #define CARPOOL_PT2PT_INTERNAL_H
 
-#include "shim/base/balance.h"
 #include "shim/base/names.h"
 #include "shim/base/samples.h"
 #include "shim/carry/line.h"
@@ -112,7 +111,6 @@ enum cpl_pt2pt_phase {
 /* What is learned of messages that MPI carries. */
 struct cpl_pt2pt_learned {
     int64_t recurred_at; /* collectives until exchanges recurred, alike on all ranks; or 0 */
-    struct cpl_balance balance;
     int n_signatures;
     struct cpl_signature *signature; /* CPL_MAX_SIGNATURES, once started; kept while managed */
     struct cpl_notes notes;

@@ -118,7 +118,7 @@ static void note(struct cpl_pt2pt *p, enum cpl_note_kind kind, int peer, int tag
 
 void cpl_profile_finish(const struct cpl_pt2pt *p)
 {
-    struct cpl_timed_batch *timed = &cpl_context.timed;
+    struct cpl_timed_batch *timed = &cpl_context.busy.timed;
     if (!timed->of || (p && p != timed->of))
         return;
     struct cpl_signature *s = timed->signature;
@@ -134,7 +134,7 @@ static void time_batch(struct cpl_pt2pt *p)
     cpl_profile_finish(NULL);
     if (p->learned.n_batches >= FIRST_TIMED && p->learned.n_batches % TIMED_EVERY != 0)
         return;
-    cpl_context.timed = (struct cpl_timed_batch){.of = p, .start = PMPI_Wtime()};
+    cpl_context.busy.timed = (struct cpl_timed_batch){.of = p, .start = PMPI_Wtime()};
 }
 
 void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64_t bytes)
@@ -142,7 +142,7 @@ void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64
     if (dest < 0 || dest >= state->size || !cpl_pt2pt_start(state))
         return;
     struct cpl_pt2pt *p = state->pt2pt;
-    cpl_balance_count(&p->learned.balance, 1, state->rank, dest, tag);
+    cpl_balance_count(&state->balance, 1, state->rank, dest, tag);
     if (cpl_pt2pt_counts_only(p))
         return;
     if (p->batch.n == 0 && cpl_context.settings.mode == CPL_MODE_PROFILE)
@@ -159,7 +159,7 @@ void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag, 
     if (source < 0 || source >= state->size || tag < 0)
         return; /* MPI refuses it */
     struct cpl_pt2pt *p = state->pt2pt;
-    cpl_balance_count(&p->learned.balance, -1, source, state->rank, tag);
+    cpl_balance_count(&state->balance, -1, source, state->rank, tag);
     if (cpl_pt2pt_counts_only(p))
         return;
     if (!blocking)
@@ -276,8 +276,8 @@ static struct cpl_signature *end_batch(struct cpl_pt2pt *p)
         s->n_behind += next != CPL_EMBED_REFUSED;
     }
     p->learned.ended = p->reducing || p->batch.reduced ? NULL : s;
-    if (cpl_context.timed.of == p && !cpl_context.timed.signature)
-        cpl_context.timed.signature = s;
+    if (cpl_context.busy.timed.of == p && !cpl_context.busy.timed.signature)
+        cpl_context.busy.timed.signature = s;
     p->learned.n_batches++;
     p->batch.n = 0;
     if (p->learned.n_batches % VARIED_BATCHES == 0)
@@ -331,7 +331,7 @@ static void rest(struct cpl_comm_state *state)
 
 void cpl_pt2pt_rest(struct cpl_comm_state *state)
 {
-    state->pt2pt->learned.balance = (struct cpl_balance){.n = 0};
+    state->balance = (struct cpl_balance){.n = 0};
     rest(state);
 }
 

@@ -199,10 +199,10 @@ bool cpl_pt2pt_fits(struct cpl_comm_state *state)
 {
     if (!cpl_agree_all(state->private_comm, cpl_pt2pt_start(state)))
         return false;
-    const struct cpl_pt2pt_learned *learned = &state->pt2pt->learned;
     enum { N_SUMS = 4 };
-    uint64_t mine[N_SUMS] = {learned->balance.n, learned->balance.hash, learned->balance.hash_again,
-                             (uint64_t)learned->n_wild};
+    const struct cpl_balance *balance = &state->balance;
+    uint64_t mine[N_SUMS] = {balance->n, balance->hash, balance->hash_again,
+                             (uint64_t)state->pt2pt->learned.n_wild};
     uint64_t all[N_SUMS] = {1};
     cpl_collective_Allreduce(mine, all, N_SUMS, MPI_UINT64_T, MPI_SUM, state->private_comm);
     return (all[0] | all[1] | all[2] | all[3]) == 0;

@@ -252,7 +252,6 @@ static void forget(struct cpl_comm_state *state)
                             .part.date = was.part.date,
                             .known = was.known,
                             .blind = was.blind,
-                            .learned.balance = was.learned.balance,
                             .learned.n_wild = was.learned.n_wild,
                             .learned.n_watched = was.learned.n_watched,
                             .plans.turn = was.plans.turn};

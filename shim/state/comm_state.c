@@ -127,7 +127,7 @@ struct cpl_comm_state *cpl_comm_state_find(MPI_Comm comm)
 
 void cpl_comm_state_forget_recent(void)
 {
-    cpl_context.comms.alone = MPI_COMM_NULL;
+    cpl_context.busy.alone = MPI_COMM_NULL;
     memset(cpl_context.comms.recent, 0, sizeof cpl_context.comms.recent);
 }
 

@@ -75,11 +75,12 @@ struct cpl_comm_allgathers {
 
 struct cpl_comm_state {
     struct cpl_meeting meeting;
-    MPI_Comm comm;          /* the program's; not to be used once it is being freed */
-    MPI_Comm private_comm;  /* same ranks; MPI_COMM_NULL until they settle something */
-    int64_t planned_number; /* counts communicators as they get a private one; 0: none yet, -1:
-                             * there is none to be had. Of any two the same one is lower on all
-                             * ranks that they share. */
+    struct cpl_balance balance; /* of its messages, while it learns or rests (pt2pt_internal.h) */
+    MPI_Comm comm;              /* the program's; not to be used once it is being freed */
+    MPI_Comm private_comm;      /* same ranks; MPI_COMM_NULL until they settle something */
+    int64_t planned_number;     /* counts communicators as they get a private one; 0: none yet, -1:
+                                 * there is none to be had. Of any two the same one is lower on all
+                                 * ranks that they share. */
     int rank, size;
     bool has_topology;
     bool watched; /* has several ranks, all with neighbours: those below are known */

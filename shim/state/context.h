@@ -66,10 +66,12 @@ struct cpl_shim_machine {
 
 #define CPL_N_RECENT 64 /* a power of two */
 
-/* A communicator that was looked up. */
+/* A communicator that was looked up. Its messages pass, alone or counted, only while nothing is
+ * served and no other thread may call. */
 struct cpl_recent {
-    MPI_Comm comm;
-    bool alone; /* its messages are MPI's alone: not managed, and not learned about */
+    _Alignas(32) MPI_Comm comm; /* the entry is in one line of memory */
+    bool alone;     /* its messages are MPI's alone: not managed, and not learned about */
+    int rank, size; /* with `balance`: of the communicator */
     struct cpl_comm_state *state; /* NULL: the communicator has no state */
     struct cpl_balance *balance;  /* it rests (pt2pt/pt2pt_internal.h): all there is to do about a
                                      message is to count it here; NULL: it does not */
@@ -95,16 +97,19 @@ struct cpl_idle {
 
 /* Numbers and lists of what is managed, served or under way. Calls that pass look at them. */
 struct cpl_busy {
+    MPI_Comm alone;        /* the communicator found last whose messages are MPI's alone;
+                            * MPI_COMM_NULL while there is none, or while something is pending */
+    int n_open_batches;    /* number of communicators with messages that have not been sent */
+    int n_active_requests; /* managed requests that the program has not completed */
+    struct cpl_appointment appointment;
+    struct cpl_timed_batch timed; /* used in profile runs only */
     int n_managed; /* number of communicators of all ranks that are managed (pt2pt.h), and one more
                       while `parts`. Alike on all ranks of MPI_COMM_WORLD between two collective
                       calls (collective.h), as are the next two */
     bool parts;    /* all ranks poll for communicators of fewer ranks (pt2pt_parts.h) */
     int n_served;  /* communicators of all ranks whose nonblocking collectives are carried */
-    int n_open_batches;      /* number of communicators with messages that have not been sent */
-    int n_active_requests;   /* managed requests that the program has not completed */
-    unsigned n_looks_at_mpi; /* by polls: MPI may have given the core away meanwhile */
+    unsigned n_looks_at_mpi;            /* by polls: MPI may have given the core away meanwhile */
     struct cpl_exchange *first_pending; /* neighborhood exchanges with calls under way */
-    struct cpl_appointment appointment;
     struct cpl_idle idle;
 };
 
@@ -130,8 +135,6 @@ struct cpl_reduced {
 
 /* Communicators. */
 struct cpl_comms {
-    MPI_Comm alone; /* the communicator found last whose messages are MPI's alone; MPI_COMM_NULL
-                     * while there is none, or while something is pending */
     struct cpl_recent recent[CPL_N_RECENT]; /* communicators that were looked up last, by handle */
     MPI_Comm self; /* private one of this rank alone: MPI_COMM_SELF is the program's */
     MPI_Comm away; /* for the barriers of away.h; MPI_COMM_NULL: nothing was managed */
@@ -219,7 +222,7 @@ struct cpl_context {
     struct cpl_placed placed;
     struct cpl_told told;
     struct cpl_account account;
-    struct cpl_timed_batch timed;                   /* used in profile runs only */
+    struct cpl_service_lock lock;
     struct cpl_type named_types[CPL_N_NAMED_TYPES]; /* MPI's own that were described, by handle */
 };
 

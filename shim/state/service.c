@@ -100,17 +100,17 @@ static void give_back(struct cpl_service_lock *l)
 void cpl_service_share(void)
 {
     struct cpl_service *s = &cpl_context.service;
-    take(&s->lock);
-    s->lock.n_inside = 1;
+    take(&cpl_context.lock);
+    cpl_context.lock.n_inside = 1;
     s->shared = true;
 }
 
 void cpl_service_lock(void)
 {
     struct cpl_service *s = &cpl_context.service;
-    if (!is_mine(&s->lock)) {
-        take(&s->lock);
-        s->lock.n_inside++;
+    if (!is_mine(&cpl_context.lock)) {
+        take(&cpl_context.lock);
+        cpl_context.lock.n_inside++;
         s->depth = 0;
     }
     s->depth++;
@@ -121,8 +121,8 @@ void cpl_service_unlock(void)
     struct cpl_service *s = &cpl_context.service;
     if (--s->depth > 0)
         return;
-    s->lock.n_inside--;
-    give_back(&s->lock);
+    cpl_context.lock.n_inside--;
+    give_back(&cpl_context.lock);
 }
 
 /* By the owner; the helper thread looks at it without the lock. */
@@ -135,39 +135,39 @@ static void count_outside(struct cpl_service_lock *l, int by)
 int cpl_service_step_out(void)
 {
     struct cpl_service *s = &cpl_context.service;
-    if (!is_mine(&s->lock) || s->lock.kept)
+    if (!is_mine(&cpl_context.lock) || cpl_context.lock.kept)
         return 0;
     int depth = s->depth;
-    count_outside(&s->lock, 1);
-    give_back(&s->lock);
+    count_outside(&cpl_context.lock, 1);
+    give_back(&cpl_context.lock);
     return depth;
 }
 
 void cpl_service_step_in(int depth)
 {
     struct cpl_service *s = &cpl_context.service;
-    take(&s->lock);
+    take(&cpl_context.lock);
     s->depth = depth;
-    count_outside(&s->lock, -1);
+    count_outside(&cpl_context.lock, -1);
 }
 
 void cpl_service_give_way(void)
 {
     struct cpl_service *s = &cpl_context.service;
-    if (!s->shared || atomic_load_explicit(&s->lock.next, memory_order_relaxed) ==
-                          atomic_load_explicit(&s->lock.serving, memory_order_relaxed) + 1)
+    if (!s->shared || atomic_load_explicit(&cpl_context.lock.next, memory_order_relaxed) ==
+                          atomic_load_explicit(&cpl_context.lock.serving, memory_order_relaxed) + 1)
         return;
     CPL_OUTSIDE; /* for a moment */
 }
 
 void cpl_service_keep(bool yes)
 {
-    cpl_context.service.lock.kept = yes;
+    cpl_context.lock.kept = yes;
 }
 
 bool cpl_service_is_alone(void)
 {
-    return cpl_context.service.lock.n_inside == 1;
+    return cpl_context.lock.n_inside == 1;
 }
 
 /* ---- the thread */
@@ -183,10 +183,10 @@ static bool do_work(struct cpl_service *s)
 /* Does the program's work, in a program with several threads, if none of them has the lock. */
 static bool serve_shared(struct cpl_service *s)
 {
-    if (!try_to_take(&s->lock))
+    if (!try_to_take(&cpl_context.lock))
         return false;
     bool any = s->on && do_work(s);
-    give_back(&s->lock);
+    give_back(&cpl_context.lock);
     return any;
 }
 
@@ -227,7 +227,7 @@ static void *run(void *unused)
     (void)pthread_setschedparam(pthread_self(), helper.policy, &helper.priority);
     for (;;) {
         /* a thread of the program may wait inside MPI, where it cannot poll */
-        bool awaited = atomic_load_explicit(&s->lock.n_outside, memory_order_relaxed) > 0;
+        bool awaited = atomic_load_explicit(&cpl_context.lock.n_outside, memory_order_relaxed) > 0;
         if (!rest(any || awaited ? BUSY_US : LOOK_US))
             return NULL;
         unsigned n = atomic_load_explicit(&s->n_polls, memory_order_relaxed);

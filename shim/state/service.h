@@ -38,7 +38,7 @@ struct cpl_service_lock {
     bool kept;             /* the owner keeps it while it waits (cpl_service_keep) */
 };
 
-struct cpl_service {
+struct cpl_service {     /* with `shared`, cpl_context.lock is used */
     int depth;           /* nesting depth of the program's bracketed calls; of the lock's owner */
     bool shared;         /* several threads may call; alike on all ranks, from start to end */
     atomic_bool on;      /* something is forwarded, held or under way: nothing passes unseen */
@@ -48,7 +48,6 @@ struct cpl_service {
     atomic_bool inside;  /* the program is in a bracketed call; kept while `on` */
     atomic_int serving;  /* the thread is at work: 1, or 2 when the program waits for it */
     atomic_uint n_polls; /* polls by the program and the thread */
-    struct cpl_service_lock lock; /* used while `shared` */
 };
 
 #ifdef CPL_SIMULATED /* the simulated ranks of a process have no threads */

@@ -13,8 +13,8 @@ enum cpl_away_kind { CPL_AWAY_GATHER, CPL_AWAY_LEADER };
 bool cpl_away_gathers(void)
 {
     const struct cpl_service *s = &cpl_context.service;
-    bool any =
-        s->shared ? s->lock.kept : cpl_context.busy.n_managed + cpl_context.busy.n_served > 0;
+    bool any = s->shared ? cpl_context.lock.kept
+                         : cpl_context.busy.n_managed + cpl_context.busy.n_served > 0;
     return any && cpl_context.comms.away != MPI_COMM_NULL;
 }
 

@@ -41,7 +41,7 @@ bool cpl_collective_polls(MPI_Comm comm)
 {
     const struct cpl_service *s = &cpl_context.service;
     if (s->shared)
-        return s->lock.kept || has_settled_to_poll(comm);
+        return cpl_context.lock.kept || has_settled_to_poll(comm);
     return cpl_context.busy.n_managed + cpl_context.busy.n_served > 0 && comm != MPI_COMM_NULL &&
            cpl_collective_of_this_world(comm);
 }

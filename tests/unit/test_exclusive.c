@@ -38,7 +38,7 @@ bool cpl_agree_all(MPI_Comm comm, bool yes)
     (void)comm;
     assert_true(n_rounds < 2);
     mine[n_rounds] = yes;
-    kept[n_rounds] = cpl_context.service.lock.kept;
+    kept[n_rounds] = cpl_context.lock.kept;
     return yes && others_say[n_rounds++];
 }
 
@@ -76,12 +76,12 @@ static void kept_until_given_back(void **state)
     assert_true(!kept[0] && kept[1]);
     {
         CPL_OUTSIDE;
-        assert_non_null(cpl_context.service.lock.owner);
+        assert_non_null(cpl_context.lock.owner);
     }
     cpl_exclusive_leave();
     assert_null(cpl_context.thread.exclusive);
     CPL_OUTSIDE;
-    assert_null(cpl_context.service.lock.owner);
+    assert_null(cpl_context.lock.owner);
 }
 
 static void refused(int round)
@@ -90,7 +90,7 @@ static void refused(int round)
     n_rounds = 0;
     assert_false(cpl_exclusive_take(COMM));
     assert_int_equal(n_rounds, round + 1);
-    assert_false(cpl_context.service.lock.kept);
+    assert_false(cpl_context.lock.kept);
     assert_null(cpl_context.thread.exclusive);
 }
 
@@ -132,7 +132,7 @@ static void other_worlds_have_other_levels(void **state)
     cpl_context.met_others = true;
     of_this_world = false;
     assert_true(cpl_exclusive_take(COMM));
-    assert_false(cpl_context.service.lock.kept);
+    assert_false(cpl_context.lock.kept);
     cpl_exclusive_leave();
     assert_int_equal(n_rounds, 0);
 }

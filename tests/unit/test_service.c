@@ -86,7 +86,7 @@ static void one_is_inside(void **state)
     assert_int_equal(n_clashes, 0);
     assert_int_equal(n_entered, N_THREADS * (2 * N_TIMES + (N_TIMES + 2) / 3));
     assert_int_equal(cpl_context.service.depth, 0);
-    assert_null(cpl_context.service.lock.owner);
+    assert_null(cpl_context.lock.owner);
 }
 
 static void outside_is_as_deep_as_before(void **state)
@@ -99,16 +99,16 @@ static void outside_is_as_deep_as_before(void **state)
         assert_int_equal(cpl_context.service.depth, 2);
         {
             CPL_OUTSIDE;
-            assert_null(cpl_context.service.lock.owner);
+            assert_null(cpl_context.lock.owner);
             inner();
         }
         assert_int_equal(cpl_context.service.depth, 2);
         cpl_service_unlock();
-        assert_ptr_equal(cpl_context.service.lock.owner, cpl_service_me());
+        assert_ptr_equal(cpl_context.lock.owner, cpl_service_me());
     }
-    assert_null(cpl_context.service.lock.owner);
+    assert_null(cpl_context.lock.owner);
     CPL_OUTSIDE; /* not inside: nothing to give back */
-    assert_int_equal(cpl_context.service.lock.n_outside, 0);
+    assert_int_equal(cpl_context.lock.n_outside, 0);
 }
 
 static void *take_a_turn(void *unused)
