@@ -5,16 +5,29 @@
 #include "shim/state/memory.h"
 
 #include <stdlib.h>
-#include <utlist.h>
+#include <string.h>
 
 #define MOST_SENDING 32   /* messages under way before the rank looks whether they have been sent */
 #define MORE_SENDING 16   /* than were found not to be, before it looks again */
 #define LEAST_BYTES  1024 /* smallest buffer */
 #define WHAT         "a combined message"
 
+/* Places for one more buffer, so that sending one needs no memory. */
+static void widen(struct cpl_send_buffers *buffers)
+{
+    if (buffers->n_made < buffers->room)
+        return;
+    size_t room = buffers->room ? 2 * (size_t)buffers->room : 2 * MOST_SENDING;
+    buffers->made = cpl_memory_grow(buffers->made, room * sizeof(struct cpl_send_buffer *), WHAT);
+    buffers->request = cpl_memory_grow(buffers->request, room * sizeof(MPI_Request), WHAT);
+    buffers->complete = cpl_memory_grow(buffers->complete, room * sizeof(int), WHAT);
+    buffers->room = (int)room;
+}
+
 void cpl_send_buffers_spare(struct cpl_send_buffers *buffers, struct cpl_send_buffer *buffer)
 {
-    LL_PREPEND(buffers->spare, buffer);
+    buffer->next = buffers->spare;
+    buffers->spare = buffer;
 }
 
 void cpl_send_buffer_enlarge(struct cpl_send_buffer *buffer, size_t more)
@@ -27,15 +40,11 @@ void cpl_send_buffer_enlarge(struct cpl_send_buffer *buffer, size_t more)
 /* Takes back the buffers of combined messages that have been sent. */
 static void reap(struct cpl_send_buffers *buffers)
 {
-    struct cpl_send_buffer *buffer, *next;
-    DL_FOREACH_SAFE(buffers->sending, buffer, next)
-    {
-        int done = 1;
-        PMPI_Test(&buffer->request, &done, MPI_STATUS_IGNORE);
-        if (!done)
-            continue;
-        DL_DELETE(buffers->sending, buffer);
-        cpl_send_buffers_spare(buffers, buffer);
+    int n_complete = 0;
+    PMPI_Testsome(buffers->n_made, buffers->request, &n_complete, buffers->complete,
+                  MPI_STATUSES_IGNORE);
+    for (int k = 0; k < n_complete; k++) { /* MPI_UNDEFINED is negative */
+        cpl_send_buffers_spare(buffers, buffers->made[buffers->complete[k]]);
         buffers->n_sending--;
     }
     buffers->reap_at = buffers->n_sending + MORE_SENDING;
@@ -49,10 +58,13 @@ struct cpl_send_buffer *cpl_send_buffers_take(struct cpl_send_buffers *buffers, 
         reap(buffers);
     struct cpl_send_buffer *buffer = buffers->spare;
     if (buffer) {
-        LL_DELETE(buffers->spare, buffer);
+        buffers->spare = buffer->next;
     } else {
+        widen(buffers);
         buffer = cpl_memory_need(sizeof *buffer, WHAT);
-        buffers->n_made++;
+        buffer->number = buffers->n_made++;
+        buffers->made[buffer->number] = buffer;
+        buffers->request[buffer->number] = MPI_REQUEST_NULL;
     }
     buffer->used = 0;
     buffer->n_segments = 0;
@@ -64,26 +76,27 @@ struct cpl_send_buffer *cpl_send_buffers_take(struct cpl_send_buffers *buffers, 
 bool cpl_send_buffers_send(struct cpl_send_buffers *buffers, struct cpl_send_buffer *buffer,
                            int dest, int tag, MPI_Comm comm)
 {
-    if (PMPI_Isend(buffer->bytes, (int)buffer->used, MPI_BYTE, dest, tag, comm, &buffer->request) !=
-        MPI_SUCCESS) {
+    if (PMPI_Isend(buffer->bytes, (int)buffer->used, MPI_BYTE, dest, tag, comm,
+                   &buffers->request[buffer->number]) != MPI_SUCCESS) {
         cpl_log(CPL_LOG_ERROR, "combined", "a combined message to rank %d cannot be sent", dest);
+        buffers->request[buffer->number] = MPI_REQUEST_NULL;
         cpl_send_buffers_spare(buffers, buffer);
         return false;
     }
-    DL_APPEND(buffers->sending, buffer);
     buffers->n_sending++;
     return true;
 }
 
 void cpl_send_buffers_free(struct cpl_send_buffers *buffers)
 {
-    struct cpl_send_buffer *buffer, *next;
-    while (buffers->sending)
+    while (buffers->n_sending > 0)
         reap(buffers);
-    LL_FOREACH_SAFE(buffers->spare, buffer, next)
-    {
-        free(buffer->bytes);
-        free(buffer);
+    for (int k = 0; k < buffers->n_made; k++) {
+        free(buffers->made[k]->bytes);
+        free(buffers->made[k]);
     }
-    *buffers = (struct cpl_send_buffers){.n_made = buffers->n_made};
+    free(buffers->made);
+    free(buffers->request);
+    free(buffers->complete);
+    *buffers = (struct cpl_send_buffers){.n_made = 0};
 }
