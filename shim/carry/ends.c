@@ -15,14 +15,9 @@ static int64_t room_for(int64_t bytes)
     return bytes < SMALLEST_ROOM / 2 ? SMALLEST_ROOM : 2 * bytes;
 }
 
-static int64_t buffer_bytes(const struct cpl_end *end, int64_t room)
-{
-    return CPL_END_HEADER + room + cpl_end_table_bytes(end);
-}
-
 static bool set_buffer(struct cpl_end *end, int64_t room)
 {
-    int64_t bytes = buffer_bytes(end, room);
+    int64_t bytes = cpl_end_message_bytes(end, room);
     unsigned char *buffer = bytes <= INT_MAX ? realloc(end->buffer, (size_t)bytes) : NULL;
     if (!buffer)
         return false;
@@ -48,7 +43,7 @@ bool cpl_end_enlarge(struct cpl_end *end, int64_t bytes)
 {
     int64_t room = room_for(bytes);
     int tries = 0;
-    if (buffer_bytes(end, room) > INT_MAX) {
+    if (cpl_end_message_bytes(end, room) > INT_MAX) {
         cpl_log(CPL_LOG_ERROR, "execute", "a combined message of %lld bytes is too large",
                 (long long)bytes);
         return false;
@@ -66,8 +61,8 @@ static struct cpl_lane_ends list(const struct cpl_end *ends, int32_t n, const in
 {
     struct cpl_lane_end *end = calloc((size_t)n + 1, sizeof *end);
     for (int32_t e = 0; end && e < n; e++)
-        end[e] =
-            (struct cpl_lane_end){ranks[e], waves[e], {.room = cpl_end_message_bytes(&ends[e])}};
+        end[e] = (struct cpl_lane_end){
+            ranks[e], waves[e], {.room = cpl_end_message_bytes(&ends[e], ends[e].room)}};
     return (struct cpl_lane_ends){end ? n : 0, end};
 }
 

@@ -34,10 +34,10 @@ static inline int64_t cpl_end_table_bytes(const struct cpl_end *end)
     return (int64_t)sizeof(uint32_t) * end->n_segments;
 }
 
-/* Bytes of the longest message that fits. */
-static inline int64_t cpl_end_message_bytes(const struct cpl_end *end)
+/* Bytes of the longest message with so many of payload. */
+static inline int64_t cpl_end_message_bytes(const struct cpl_end *end, int64_t room)
 {
-    return CPL_END_HEADER + end->room + cpl_end_table_bytes(end);
+    return CPL_END_HEADER + room + cpl_end_table_bytes(end);
 }
 
 /* Makes an end, with a buffer, of an edge that will carry about `volume` bytes of payload. Returns

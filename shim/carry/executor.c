@@ -186,7 +186,7 @@ static void post_receives(struct cpl_executor *x)
         if (x->in[e].lane.shared)
             x->wires.lane[x->run.n_lanes++] = e;
         else
-            receive(x, e, x->in[e].buffer, cpl_end_message_bytes(&x->in[e]),
+            receive(x, e, x->in[e].buffer, cpl_end_message_bytes(&x->in[e], x->in[e].room),
                     wave_tag(x, x->relay.slice.in_wave[e]));
     }
 }

@@ -241,17 +241,8 @@ struct cpl_arrival *cpl_match_probe(const struct cpl_match *match, int source, i
 
 /* ---- matching ---- */
 
-/* Notes that a message's straight payload was taken out of MPI's queue. Payloads of a source are
- * taken out in the order in which they were sent. */
-static void payload_came(struct cpl_match *match, struct cpl_arrival *arrival)
-{
-    DL_DELETE2(match->awaited, arrival, prev_awaited, next_awaited);
-    match->sources[arrival->segment.source].n_awaited--;
-    arrival->awaited = false;
-    if (arrival->receive)
-        receive_arrival(match, arrival->receive, arrival);
-}
-
+/* Takes straight payloads out of MPI's queue, those of a source in the order in which they were
+ * sent. Returns how many. */
 static int poll_awaited(struct cpl_match *match)
 {
     struct cpl_arrival *arrival;
@@ -262,7 +253,11 @@ static int poll_awaited(struct cpl_match *match)
                          &arrival->message, MPI_STATUS_IGNORE) != MPI_SUCCESS ||
             !flag)
             break;
-        payload_came(match, arrival);
+        DL_DELETE2(match->awaited, arrival, prev_awaited, next_awaited);
+        match->sources[arrival->segment.source].n_awaited--;
+        arrival->awaited = false;
+        if (arrival->receive)
+            receive_arrival(match, arrival->receive, arrival);
     }
     return n;
 }
