@@ -93,10 +93,9 @@ static const struct cpl_persistent_kind kind = {
 static struct collective *add(MPI_Request handle, const struct cpl_comm_state *state)
 {
     struct collective *c = calloc(1, sizeof *c);
-    if (!c || !cpl_persistent_add(&c->persistent, &kind, handle)) {
-        free(c);
+    if (!c)
         return NULL;
-    }
+    cpl_persistent_add(&c->persistent, &kind, handle);
     c->rank = state->rank;
     c->n_ranks = state->size;
     return c;

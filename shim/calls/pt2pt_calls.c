@@ -273,16 +273,11 @@ int cpl_pt2pt_probe(struct cpl_comm_state *state, int source, int tag, int *flag
 
 int cpl_pt2pt_imrecv(const struct cpl_span *span, MPI_Message *message, MPI_Request *request)
 {
-    int source, tag;
-    int64_t bytes;
     struct cpl_request *made = cpl_request_make(MPI_COMM_WORLD, true);
     if (!made)
         return cpl_raise(MPI_COMM_WORLD, MPI_ERR_NO_MEM);
-    struct cpl_comm_state *state = cpl_pt2pt_forget_message(*message, &source, &tag, &bytes);
-    made->comm = state->comm;
-    made->receive = (struct cpl_receive){
-        .from = source, .from_tag = tag, .bytes = bytes, .span = *span, .inner = MPI_REQUEST_NULL};
-    cpl_match_receive_taken(&state->line->match, &made->receive, message);
+    made->receive = (struct cpl_receive){.span = *span, .inner = MPI_REQUEST_NULL};
+    made->comm = cpl_pt2pt_receive_message(message, &made->receive);
     *request = made->handle;
     return MPI_SUCCESS;
 }

@@ -16,7 +16,6 @@
 #include "shim/bind/find.h"
 #include "shim/calls/reclaim.h"
 #include "shim/calls/wrappers_windows.h"
-#include "shim/carry/messages.h"
 #include "shim/carry/requests.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/appointment.h"
@@ -248,7 +247,6 @@ void cpl_finish(void)
     cpl_report_free();
     cpl_picture_free();
     cpl_request_end();
-    cpl_pt2pt_free_messages();
     cpl_distances_free(&cpl_context.machine.distances);
     cpl_window_end();
     cpl_assembly_free(cpl_context.comms.assembly);

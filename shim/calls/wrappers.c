@@ -217,7 +217,7 @@ static bool reduce_in_memory(MPI_Comm comm, const void *send, void *recv, int64_
         return false;
     cpl_comm_state_own(state);
     struct cpl_embed_kind *kind =
-        state->line->embed.on ? NULL : cpl_embed_takes(state, send, recv, count, type, op, true);
+        state->line->embed.on ? NULL : cpl_embed_takes(state, count, type, op, true);
     if (!kind)
         return false;
     cpl_pt2pt_arrive();

@@ -132,15 +132,15 @@ static int made(int result, const MPI_Request *request, const struct call *call)
         return result;
     struct persistent_message *p = calloc(1, sizeof *p);
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    if (!p || !cpl_persistent_add(&p->persistent, &messages, *request)) {
+    if (!p) {
         /* Nobody knows what the request will send or receive, so the communicator stays MPI's. */
         if (state)
             cpl_comm_state_own(state);
         if (state)
             state->pt2pt->blind = CPL_LEFT_UNABLE;
-        free(p);
         return result;
     }
+    cpl_persistent_add(&p->persistent, &messages, *request);
     p->call = *call;
     /* The program may free its datatype before it starts the request. */
     p->type = (struct cpl_type){.handle = call->type};

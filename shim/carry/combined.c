@@ -10,9 +10,8 @@
 
 #define COMBINED_TAG 1000
 #define REDUCTION    (-2) /* plan of a reduction's message: instance is number, wave step */
-#define N_RECEIVES   8
-#define MOST_SHARED  31 /* rounds of looks at lanes between two at MPI, where ranks share cores */
-#define MOST_OWN     3  /* and where they do not */
+#define MOST_SHARED  31   /* rounds of looks at lanes between two at MPI, where ranks share cores */
+#define MOST_OWN     3    /* and where they do not */
 #define MOST_LOOKS                                                                                 \
     64 /* at single lanes, where they do not and all planned combined messages go by lanes */
 #define MOST_BUSY     8  /* rounds in which lanes have brought something */
@@ -70,38 +69,6 @@ static void send_by(struct cpl_combined *combined, struct cpl_send_buffer *buffe
     }
 }
 
-/* Sends a combined message that goes by no plan. */
-static void send_unplanned(struct cpl_combined *combined, struct cpl_send_buffer *buffer, int dest)
-{
-    send_by(combined, buffer, dest, cpl_combined_lanes_to(&combined->lanes, dest),
-            (struct header){.plan = CPL_NO_PLAN});
-}
-
-void cpl_combined_send(struct cpl_combined *combined, const unsigned char *segments, size_t bytes)
-{
-    for (size_t at = 0; at < bytes;) {
-        struct cpl_segment segment;
-        size_t end = at;
-        uint32_t n = 0;
-        for (int dest = -1; end < bytes; n++) {
-            memcpy(&segment, segments + end, sizeof segment);
-            size_t more = cpl_segment_bytes(&segment);
-            if (n > 0 && (segment.dest != dest ||
-                          sizeof(struct header) + end - at + more > CPL_COMBINED_BYTES))
-                break;
-            dest = segment.dest;
-            end += more;
-        }
-        memcpy(&segment, segments + at, sizeof segment);
-        struct cpl_send_buffer *buffer = cpl_combined_open(combined, end - at);
-        memcpy(buffer->bytes + buffer->used, segments + at, end - at);
-        buffer->used += end - at;
-        buffer->n_segments = n;
-        send_unplanned(combined, buffer, segment.dest);
-        at = end;
-    }
-}
-
 void cpl_combined_send_reduction(struct cpl_combined *combined, struct cpl_send_buffer *buffer,
                                  int dest, uint32_t number, int32_t step)
 {
@@ -131,10 +98,21 @@ static int send_alone(struct cpl_combined *combined, const struct cpl_segment *s
     alone.slot = CPL_NO_SLOT;
     int result = copy_payload(cpl_send_buffer_append(buffer, &alone), &alone, payload, span);
     if (result == MPI_SUCCESS)
-        send_unplanned(combined, buffer, alone.dest);
+        send_by(combined, buffer, alone.dest, cpl_combined_lanes_to(&combined->lanes, alone.dest),
+                (struct header){.plan = CPL_NO_PLAN});
     else
         cpl_send_buffers_spare(&combined->buffers, buffer);
     return result;
+}
+
+void cpl_combined_send(struct cpl_combined *combined, const unsigned char *segments, size_t bytes)
+{
+    for (size_t at = 0; at < bytes;) {
+        struct cpl_segment segment;
+        memcpy(&segment, segments + at, sizeof segment);
+        send_alone(combined, &segment, segments + at + sizeof segment, NULL);
+        at += cpl_segment_bytes(&segment);
+    }
 }
 
 /* An out-edge has left; after the last one the instance is over. */
@@ -169,10 +147,8 @@ static void note_source(struct cpl_combined *combined, int p, struct instance *i
     const int32_t *edges;
     int32_t n = cpl_relay_waiting(&combined->plan[p]->relay, source, &edges);
     for (int32_t k = 0; k < n; k++)
-        if (--instance->missing[edges[k]] == 0) {
-            combined->in_time++;
+        if (--instance->missing[edges[k]] == 0)
             leave(combined, p, instance, edges[k]);
-        }
 }
 
 /* Lets everything go that an instance holds, and ends it. */
@@ -180,7 +156,6 @@ static void release(struct cpl_combined *combined, int p, struct instance *insta
 {
     for (int32_t e = 0; e < combined->plan[p]->relay.slice.n_out; e++)
         if (instance->held[e]) {
-            combined->late++;
             combined->plan[p]->count.late++;
             leave(combined, p, instance, e);
         }
@@ -271,14 +246,6 @@ static int32_t place_own(const struct cpl_relay *relay, int32_t k)
     return k >= 0 && k < relay->slice.n_payloads ? relay->next[-1 - k] : -1;
 }
 
-void cpl_combined_put(struct cpl_combined *combined, int plan, int32_t k,
-                      const struct cpl_segment *segment, const unsigned char *payload)
-{
-    const struct cpl_relay *relay = &combined->plan[plan]->relay;
-    put(combined, relay, find_instance(combined, plan, combined->plan[plan]->mine),
-        place_own(relay, k), segment, payload, NULL);
-}
-
 /* The lane of an out-edge that carries one payload, to its destination, and waits for that only;
  * NULL: it is another one, has left, or is held. */
 static struct cpl_lane *lane_alone(const struct cpl_combined_plan *plan,
@@ -294,7 +261,7 @@ static struct cpl_lane *lane_alone(const struct cpl_combined_plan *plan,
  * Returns whether the lane has room for it. *result: MPI_SUCCESS, or the error of packing it: then
  * it is not sent. */
 static bool write_alone(struct cpl_lane *lane, const struct cpl_segment *segment,
-                        const struct cpl_span *span, int *result)
+                        const unsigned char *payload, const struct cpl_span *span, int *result)
 {
     const struct header header = {.plan = CPL_NO_PLAN, .n_segments = 1};
     int64_t bytes = (int64_t)(sizeof header + cpl_segment_bytes(segment));
@@ -305,15 +272,15 @@ static bool write_alone(struct cpl_lane *lane, const struct cpl_segment *segment
     memcpy(slot, &header, sizeof header);
     memset(slot + bytes - 8, 0, 8); /* nothing that was here before travels in the padding */
     memcpy(slot + sizeof header, segment, sizeof *segment);
-    *result = segment->payload_bytes ? cpl_span_pack(span, slot + sizeof header + sizeof *segment)
-                                     : MPI_SUCCESS;
+    *result = copy_payload(slot + sizeof header + sizeof *segment, segment, payload, span);
     if (*result == MPI_SUCCESS)
         cpl_lane_send(lane, bytes);
     return true;
 }
 
-int cpl_combined_put_span(struct cpl_combined *combined, int p, int32_t k,
-                          const struct cpl_segment *segment, const struct cpl_span *span, bool only)
+int cpl_combined_put(struct cpl_combined *combined, int p, int32_t k,
+                     const struct cpl_segment *segment, const unsigned char *payload,
+                     const struct cpl_span *span, bool only)
 {
     struct cpl_combined_plan *plan = combined->plan[p];
     int32_t place = place_own(&plan->relay, k), e = place >= 0 ? plan->relay.out_edge[place] : -1;
@@ -321,12 +288,11 @@ int cpl_combined_put_span(struct cpl_combined *combined, int p, int32_t k,
     struct cpl_lane *lane =
         only && e >= 0 && instance ? lane_alone(plan, instance, e, segment->dest) : NULL;
     int result;
-    if (!lane || !write_alone(lane, segment, span, &result))
-        return put(combined, &plan->relay, instance, place, segment, NULL, span);
+    if (!lane || !write_alone(lane, segment, payload, span, &result))
+        return put(combined, &plan->relay, instance, place, segment, payload, span);
     if (result != MPI_SUCCESS)
         return result;
     combined->sent++;
-    combined->in_time++;
     instance->missing[e] = 0;
     note_left(plan, instance);
     return MPI_SUCCESS;
@@ -359,9 +325,7 @@ static void handle_segment(struct cpl_combined *combined, const struct header *h
     }
     if (in_edge >= 0)
         combined->plan[header->plan]->count.forwarded += segment->payload_bytes;
-    for (double end = combined->delay_seconds > 0 ? PMPI_Wtime() + combined->delay_seconds : 0;
-         end > 0 && PMPI_Wtime() < end;)
-        ;
+    cpl_relay_delay();
     const struct cpl_relay *relay = in_edge >= 0 ? &combined->plan[header->plan]->relay : NULL;
     const int32_t *first = relay ? relay->slice.in_first + in_edge : NULL;
     bool known = first && segment->slot >= 0 && segment->slot < first[1] - first[0];
@@ -422,19 +386,19 @@ static void release_old(struct cpl_combined *combined)
  * has. */
 static bool poll_lanes(struct cpl_combined *combined)
 {
-    const struct cpl_combined_side *in = &combined->lanes.in;
+    const struct cpl_lane_ends *in = &combined->lanes.in;
     bool any = false;
     if (in->n > 0)
         cpl_work_looked(0);
     for (int32_t k = 0; k < in->n; k++) {
         int64_t bytes = 0;
-        const unsigned char *message = cpl_lane_look(&in->lane[k], &bytes);
+        const unsigned char *message = cpl_lane_look(&in->end[k].lane, &bytes);
         if (!message)
             continue;
         any = true;
         combined->received++;
-        handle(combined, in->rank[k], message, (size_t)bytes, k);
-        cpl_lane_take(&in->lane[k]);
+        handle(combined, in->end[k].rank, message, (size_t)bytes, k);
+        cpl_lane_take(&in->end[k].lane);
     }
     return any;
 }
@@ -449,13 +413,13 @@ static bool poll_mpi(struct cpl_combined *combined)
     MPI_Status status;
     cpl_progress_looked();
     if (++receives->n_looks % LOOKS_PER_ALL == 0)
-        PMPI_Testany(N_RECEIVES, receives->request, &k, &came, &status);
+        PMPI_Testany(CPL_COMBINED_RECEIVES, receives->request, &k, &came, &status);
     else
         PMPI_Test(&receives->request[k], &came, &status);
     if (!came || status.MPI_SOURCE < 0)
         return false;
     combined->received++;
-    receives->next = (k + 1) % N_RECEIVES;
+    receives->next = (k + 1) % CPL_COMBINED_RECEIVES;
     PMPI_Get_count(&status, MPI_BYTE, &bytes);
     handle(combined, status.MPI_SOURCE, receives->buffer + (size_t)k * CPL_COMBINED_BYTES,
            (size_t)bytes, 0);
@@ -511,18 +475,10 @@ bool cpl_combined_init(struct cpl_combined *combined, MPI_Comm comm, double hold
     combined->comm = comm;
     combined->hold_seconds = hold_seconds;
     PMPI_Comm_rank(comm, &combined->rank);
-    combined->receives.request = calloc(N_RECEIVES, sizeof(MPI_Request));
-    combined->receives.buffer = malloc((size_t)N_RECEIVES * CPL_COMBINED_BYTES);
-    if (!combined->receives.request || !combined->receives.buffer) {
-        free(combined->receives.request);
-        free(combined->receives.buffer);
-        combined->receives.request = NULL;
-        combined->receives.buffer = NULL;
-        return false;
-    }
-    for (int k = 0; k < N_RECEIVES; k++)
+    combined->receives.buffer = malloc((size_t)CPL_COMBINED_RECEIVES * CPL_COMBINED_BYTES);
+    for (int k = 0; combined->receives.buffer && k < CPL_COMBINED_RECEIVES; k++)
         post_receive(combined, k);
-    return true;
+    return combined->receives.buffer;
 }
 
 static void free_plan(struct cpl_combined *combined, struct cpl_combined_plan *plan)
@@ -586,7 +542,7 @@ void cpl_combined_open_lanes(struct cpl_combined *combined, MPI_Comm comm, bool 
 
 void cpl_combined_free(struct cpl_combined *combined)
 {
-    for (int k = 0; combined->receives.request && k < N_RECEIVES; k++) {
+    for (int k = 0; combined->receives.buffer && k < CPL_COMBINED_RECEIVES; k++) {
         PMPI_Cancel(&combined->receives.request[k]);
         PMPI_Wait(&combined->receives.request[k], MPI_STATUS_IGNORE);
     }
@@ -594,7 +550,6 @@ void cpl_combined_free(struct cpl_combined *combined)
         free_plan(combined, combined->plan[p]);
     cpl_send_buffers_free(&combined->buffers);
     cpl_combined_lanes_free(&combined->lanes);
-    free(combined->receives.request);
     free(combined->receives.buffer);
     *combined = (struct cpl_combined){.comm = MPI_COMM_NULL};
 }

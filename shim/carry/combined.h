@@ -25,6 +25,7 @@
 
 #define CPL_MAX_COMBINED_PLANS 16
 #define CPL_NO_PLAN            (-1)
+#define CPL_COMBINED_RECEIVES  8
 #define CPL_COMBINED_BYTES     (48 << 10) /* the most that one message carries, with its header */
 
 struct cpl_combined_plan;
@@ -38,8 +39,8 @@ struct cpl_combined_counts {
 
 /* Posted receives of combined messages. */
 struct cpl_combined_receives {
-    MPI_Request *request;  /* N_RECEIVES; NULL: none */
-    unsigned char *buffer; /* theirs */
+    MPI_Request request[CPL_COMBINED_RECEIVES];
+    unsigned char *buffer; /* theirs; NULL: none is posted */
     int next;              /* the one that was posted first, mostly */
     unsigned n_looks;      /* at them */
 };
@@ -48,14 +49,12 @@ struct cpl_combined {
     MPI_Comm comm; /* the private communicator */
     int rank;
     double hold_seconds;
-    double delay_seconds; /* for tests: what forwarding a segment takes at least; 0 at first */
-    uint32_t n_aligned;   /* how often the plans' instances have been aligned */
+    uint32_t n_aligned; /* how often the plans' instances have been aligned */
     int n_plans;
     struct cpl_combined_plan *plan[CPL_MAX_COMBINED_PLANS];
     struct cpl_send_buffers buffers;
     struct cpl_combined_lanes lanes;
     int64_t sent, received; /* combined messages, for draining */
-    int64_t in_time, late;  /* out-edges that left complete, and by the end of the hold time */
     int n_holding;          /* out-edges that hold segments */
     struct cpl_combined_receives receives;
     /* Called for segments that have come for this rank. */
@@ -86,14 +85,12 @@ void cpl_combined_open_lanes(struct cpl_combined *combined, MPI_Comm comm, bool 
 void cpl_combined_begin(struct cpl_combined *combined, int plan);
 void cpl_combined_end(struct cpl_combined *combined, int plan);
 
-/* Puts a segment with its payload from memory, or from the program's buffer, which span describes:
- * then returns MPI_SUCCESS or the error of packing it: then it is not sent. only: it is the
- * payload's only one, so it may leave at once. */
-void cpl_combined_put(struct cpl_combined *combined, int plan, int32_t k,
-                      const struct cpl_segment *segment, const unsigned char *payload);
-int cpl_combined_put_span(struct cpl_combined *combined, int plan, int32_t k,
-                          const struct cpl_segment *segment, const struct cpl_span *span,
-                          bool only);
+/* Puts a segment with its payload from memory, or where there is a span from the program's buffer,
+ * which it describes. Returns MPI_SUCCESS or the error of packing it: then it is not sent. only: it
+ * is the payload's only one, so it may leave at once. */
+int cpl_combined_put(struct cpl_combined *combined, int plan, int32_t k,
+                     const struct cpl_segment *segment, const unsigned char *payload,
+                     const struct cpl_span *span, bool only);
 
 /* All ranks come to the same place of the program, for instance a collective of the communicator,
  * and have ended their instances: the numbers of the next ones begin alike, whatever instances
@@ -105,7 +102,7 @@ void cpl_combined_align(struct cpl_combined *combined);
 void cpl_combined_abandon(struct cpl_combined *combined, int plan);
 
 /* Sends segments straight to their destinations, as they lie in memory (each with its payload
- * padded to 8 bytes). Consecutive ones to the same destination travel together. */
+ * padded to 8 bytes). */
 void cpl_combined_send(struct cpl_combined *combined, const unsigned char *segments, size_t bytes);
 
 /* A message with room for so many bytes of segments; of a reduction (embed.h): open it, append to

@@ -13,20 +13,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One side's lanes; ranks ascend. */
-struct cpl_combined_side {
-    int32_t n;
-    int32_t *rank;
-    struct cpl_lane *lane;
-};
-
 /* Zeroed: there are none. */
 struct cpl_combined_lanes {
     struct cpl_lanes lanes;
-    struct cpl_combined_side out, in;
-    bool take_all;    /* all combined messages of plans that come here come by lanes */
-    int looks, pause; /* at lanes, before the next one at MPI: still, and in all */
-    int n_busy;       /* looks since that one that have found something */
+    struct cpl_lane_ends out, in; /* ranks ascend */
+    bool take_all;                /* all combined messages of plans that come here come by lanes */
+    int looks, pause;             /* at lanes, before the next one at MPI: still, and in all */
+    int n_busy;                   /* looks since that one that have found something */
 };
 
 /* Opens them for the edges of n slices, alike on all ranks. able: false when this rank cannot take

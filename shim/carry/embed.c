@@ -417,12 +417,9 @@ static void decide(struct cpl_comm_state *state, struct cpl_embed_kind *kind)
                         : "MPI adds up in another order; left to MPI (CARPOOL_EMBED=all does not)");
 }
 
-struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, const void *send,
-                                       const void *recv, int64_t count, MPI_Datatype type,
-                                       MPI_Op op, bool blocking)
+struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, int64_t count,
+                                       MPI_Datatype type, MPI_Op op, bool blocking)
 {
-    if (count > 0 && (!send || !recv || send == recv))
-        return NULL; /* MPI refuses it */
     struct cpl_embed_kind *kind =
         cpl_embed_kind_find(&state->line->embed.kinds, op, type, count, blocking);
     bool is_mpis =
@@ -430,41 +427,23 @@ struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, const void 
     return is_mpis ? NULL : kind;
 }
 
-/* Judges a kind after MPI has carried out its first reduction. */
-static void judge(struct cpl_embed_kind *kind, int result)
-{
-    kind->verdict = CPL_EMBED_REFUSED;
-    if (result == MPI_SUCCESS)
-        kind->verdict = cpl_embed_judge(kind->count, kind->type, kind->op, kind->blocking);
-    if (kind->verdict == CPL_EMBED_COMPARING && !kind->blocking)
-        kind->verdict = CPL_EMBED_UNDECIDED;
-}
-
-static bool is_tried(const struct cpl_embed_kind *kind)
-{
-    return kind->verdict == CPL_EMBED_NEW || kind->verdict == CPL_EMBED_COMPARING;
-}
-
 int cpl_embed_allreduce(struct cpl_comm_state *state, struct cpl_embed_kind *kind, const void *send,
                         void *recv)
 {
-    state->line->embed.tried |= is_tried(kind);
-    if (kind->verdict == CPL_EMBED_COMPARING)
+    if (kind->verdict == CPL_EMBED_COMPARING) {
+        state->line->embed.tried = true;
         decide(state, kind);
-    if (kind->verdict != CPL_EMBED_NEW && kind->verdict != CPL_EMBED_REFUSED) {
-        carry_out(state, kind, send == MPI_IN_PLACE ? recv : send, recv);
-        return MPI_SUCCESS;
     }
-    int result = by_mpi(state, kind, send, recv, NULL);
-    if (kind->verdict == CPL_EMBED_NEW)
-        judge(kind, result);
-    return result;
+    if (kind->verdict == CPL_EMBED_REFUSED)
+        return by_mpi(state, kind, send, recv, NULL);
+    carry_out(state, kind, send == MPI_IN_PLACE ? recv : send, recv);
+    return MPI_SUCCESS;
 }
 
 /* --- nonblocking */
 
-static int start(struct cpl_comm_state *state, struct cpl_embed_kind *kind, const void *send,
-                 void *recv, MPI_Request *request)
+int cpl_embed_iallreduce(struct cpl_comm_state *state, struct cpl_embed_kind *kind,
+                         const void *send, void *recv, MPI_Request *request)
 {
     const void *input = send == MPI_IN_PLACE ? recv : send;
     struct cpl_reduction *r = calloc(1, sizeof *r);
@@ -481,17 +460,6 @@ static int start(struct cpl_comm_state *state, struct cpl_embed_kind *kind, cons
     *request = made->handle;
     enqueue(r, false);
     return MPI_SUCCESS;
-}
-
-int cpl_embed_iallreduce(struct cpl_comm_state *state, struct cpl_embed_kind *kind,
-                         const void *send, void *recv, MPI_Request *request)
-{
-    state->line->embed.tried |= is_tried(kind);
-    if (kind->verdict != CPL_EMBED_NEW)
-        return start(state, kind, send, recv, request);
-    int result = by_mpi(state, kind, send, recv, request);
-    judge(kind, result);
-    return result;
 }
 
 void cpl_embed_decide(struct cpl_comm_state *state)

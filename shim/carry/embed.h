@@ -43,7 +43,7 @@ struct cpl_embed_slot {
 struct cpl_embed {
     bool on;      /* reductions are carried out here; alike on all ranks */
     bool waiting; /* a reduction is being entered that will take the batch */
-    bool tried;   /* the last reduction was the first of its kind or compared, so it took longer */
+    bool tried;   /* the last reduction was compared, so it took longer */
     struct cpl_embed_kinds kinds;
     int32_t *points; /* of the ranks, then the ranks at the points; NULL: rank i is point i */
     struct cpl_reduction *pending; /* started and not over, in order; the first one runs */
@@ -84,12 +84,10 @@ void cpl_embed_arrived(void *state, uint32_t number, int32_t step, const unsigne
 /* Sends segments on alone: those that were held too long, or all. */
 void cpl_embed_release(struct cpl_comm_state *state, bool all);
 
-/* The kind of a reduction on a communicator, which has a state of its own, if it is to be carried
- * out here; NULL: it is MPI's. The same answer on all ranks, unless a rank has arguments that MPI
- * refuses. Local. */
-struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, const void *send,
-                                       const void *recv, int64_t count, MPI_Datatype type,
-                                       MPI_Op op, bool blocking);
+/* The kind of a reduction, which MPI accepts, on a communicator, which has a state of its own, if
+ * it is to be carried out here; NULL: it is MPI's. The same answer on all ranks. Local. */
+struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, int64_t count,
+                                       MPI_Datatype type, MPI_Op op, bool blocking);
 
 /* Carries a reduction out, with the batch in it; in memory, without any, where reductions carry no
  * messages (`on` is false). Returns MPI's result. Collective. */

@@ -93,15 +93,17 @@ struct cpl_embed_kind *cpl_embed_kind_find(struct cpl_embed_kinds *kinds, MPI_Op
             kind->blocking == blocking)
             return kind;
     }
-    if (kinds->n == CPL_EMBED_KINDS)
+    enum cpl_embed_verdict verdict = cpl_embed_judge(count, type, op, blocking);
+    if (verdict == CPL_EMBED_REFUSED || kinds->n == CPL_EMBED_KINDS)
         return NULL;
-    bool small = is_small(count, type, &extent);
     struct cpl_embed_kind *kind = &kinds->kind[kinds->n++];
-    *kind = (struct cpl_embed_kind){.op = op,
-                                    .type = type,
-                                    .count = count,
-                                    .blocking = blocking,
-                                    .extent = extent,
-                                    .verdict = small ? CPL_EMBED_NEW : CPL_EMBED_REFUSED};
+    is_small(count, type, &extent);
+    *kind = (struct cpl_embed_kind){
+        .op = op,
+        .type = type,
+        .count = count,
+        .blocking = blocking,
+        .extent = extent,
+        .verdict = verdict == CPL_EMBED_COMPARING && !blocking ? CPL_EMBED_UNDECIDED : verdict};
     return kind;
 }

@@ -14,7 +14,6 @@
 enum cpl_embed_verdict {
     CPL_EMBED_REFUSED,   /* MPI carries them out */
     CPL_EMBED_BEHIND,    /* they come when the messages have been waited for: they carry none */
-    CPL_EMBED_NEW,       /* MPI carries the first one out, and checks its arguments */
     CPL_EMBED_COMPARING, /* to be compared with MPI's on vectors of our own (embed_probe.c) */
     CPL_EMBED_UNDECIDED, /* to be compared, but nonblocking: MPI's until the ranks meet */
     CPL_EMBED_IN_ORDER,  /* the shim's results have MPI's bits when combined in the ranks' order */
@@ -36,12 +35,14 @@ struct cpl_embed_kinds {
     struct cpl_embed_kind kind[CPL_EMBED_KINDS];
 };
 
-/* The verdict on a reduction after MPI has carried it out once: REFUSED, COMPARING or ANY_ORDER.
- * Alike on all ranks; local. */
+/* The verdict on a reduction that MPI accepts: REFUSED, COMPARING or ANY_ORDER. Alike on all ranks;
+ * local. */
 enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op op, bool blocking);
 
-/* Finds the kind of a reduction, or adds it as NEW; NULL: there are too many. The same on all
- * ranks, because they make the same reductions. */
+/* Finds the kind of a reduction, or adds it, UNDECIDED if it is to be compared but does not block;
+ * NULL: it is refused (the program's own operations, whose handles may differ between ranks, take
+ * no place), or there are too many. The same on all ranks, because they make the same reductions.
+ */
 struct cpl_embed_kind *cpl_embed_kind_find(struct cpl_embed_kinds *kinds, MPI_Op op,
                                            MPI_Datatype type, int64_t count, bool blocking);
 

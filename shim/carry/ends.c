@@ -15,14 +15,9 @@ static int64_t room_for(int64_t bytes)
     return bytes < SMALLEST_ROOM / 2 ? SMALLEST_ROOM : 2 * bytes;
 }
 
-static int64_t buffer_bytes(const struct cpl_end *end, int64_t room)
-{
-    return CPL_END_HEADER + room + cpl_end_table_bytes(end);
-}
-
 static bool set_buffer(struct cpl_end *end, int64_t room)
 {
-    int64_t bytes = buffer_bytes(end, room);
+    int64_t bytes = cpl_end_message_bytes(end, room);
     unsigned char *buffer = bytes <= INT_MAX ? realloc(end->buffer, (size_t)bytes) : NULL;
     if (!buffer)
         return false;
@@ -48,7 +43,7 @@ bool cpl_end_enlarge(struct cpl_end *end, int64_t bytes)
 {
     int64_t room = room_for(bytes);
     int tries = 0;
-    if (buffer_bytes(end, room) > INT_MAX) {
+    if (cpl_end_message_bytes(end, room) > INT_MAX) {
         cpl_log(CPL_LOG_ERROR, "execute", "a combined message of %lld bytes is too large",
                 (long long)bytes);
         return false;
@@ -60,19 +55,22 @@ bool cpl_end_enlarge(struct cpl_end *end, int64_t bytes)
     return true;
 }
 
-static int64_t *message_bytes(const struct cpl_end *ends, int32_t n)
+/* The ends of edges as those of lanes; none when memory ran out. */
+static struct cpl_lane_ends list(const struct cpl_end *ends, int32_t n, const int32_t *ranks,
+                                 const int32_t *waves)
 {
-    int64_t *bytes = calloc((size_t)n + 1, sizeof *bytes);
-    for (int32_t e = 0; bytes && e < n; e++)
-        bytes[e] = cpl_end_message_bytes(&ends[e]);
-    return bytes;
+    struct cpl_lane_end *end = calloc((size_t)n + 1, sizeof *end);
+    for (int32_t e = 0; end && e < n; e++)
+        end[e] = (struct cpl_lane_end){
+            ranks[e], waves[e], {.room = cpl_end_message_bytes(&ends[e], ends[e].room)}};
+    return (struct cpl_lane_ends){end ? n : 0, end};
 }
 
 /* What a lane carries needs no buffer. */
 static void use_lanes(struct cpl_end *ends, const struct cpl_lane_ends *with)
 {
     for (int32_t e = 0; e < with->n; e++) {
-        ends[e].lane = with->lane[e];
+        ends[e].lane = with->end[e].lane;
         if (ends[e].lane.shared)
             cpl_end_free(&ends[e]);
     }
@@ -81,23 +79,12 @@ static void use_lanes(struct cpl_end *ends, const struct cpl_lane_ends *with)
 void cpl_ends_open_lanes(const struct cpl_rank_plan *slice, struct cpl_end *out, struct cpl_end *in,
                          MPI_Comm comm, struct cpl_lanes *lanes)
 {
-    const struct cpl_rank_plan none = {.n_in = 0}, *p = slice ? slice : &none;
-    struct cpl_lanes opened;
-    int64_t *to_bytes = message_bytes(out, p->n_out), *from_bytes = message_bytes(in, p->n_in);
-    struct cpl_lane *to_lane = calloc((size_t)p->n_out + 1, sizeof *to_lane);
-    struct cpl_lane *from_lane = calloc((size_t)p->n_in + 1, sizeof *from_lane);
-    bool able = slice && to_bytes && from_bytes && to_lane && from_lane;
-    const struct cpl_lane_ends to = {able ? p->n_out : 0, p->out_to, p->out_wave, to_bytes,
-                                     to_lane};
-    const struct cpl_lane_ends from = {able ? p->n_in : 0, p->in_from, p->in_wave, from_bytes,
-                                       from_lane};
-    if (cpl_lanes_open(&opened, comm, able, &to, &from) && able) {
-        *lanes = opened;
+    struct cpl_lane_ends to = list(out, slice->n_out, slice->out_to, slice->out_wave);
+    struct cpl_lane_ends from = list(in, slice->n_in, slice->in_from, slice->in_wave);
+    if (cpl_lanes_open(lanes, comm, to.end && from.end, &to, &from)) {
         use_lanes(out, &to);
         use_lanes(in, &from);
     }
-    free(to_bytes);
-    free(from_bytes);
-    free(to_lane);
-    free(from_lane);
+    free(to.end);
+    free(from.end);
 }

@@ -34,10 +34,10 @@ static inline int64_t cpl_end_table_bytes(const struct cpl_end *end)
     return (int64_t)sizeof(uint32_t) * end->n_segments;
 }
 
-/* Bytes of the longest message that fits. */
-static inline int64_t cpl_end_message_bytes(const struct cpl_end *end)
+/* Bytes of the longest message with so many of payload. */
+static inline int64_t cpl_end_message_bytes(const struct cpl_end *end, int64_t room)
 {
-    return CPL_END_HEADER + end->room + cpl_end_table_bytes(end);
+    return CPL_END_HEADER + room + cpl_end_table_bytes(end);
 }
 
 /* Makes an end, with a buffer, of an edge that will carry about `volume` bytes of payload. Returns
@@ -50,8 +50,8 @@ void cpl_end_free(struct cpl_end *end);
  * larger than MPI can count, which the log tells. */
 bool cpl_end_enlarge(struct cpl_end *end, int64_t bytes);
 
-/* Opens lanes for the edges of a slice inside the node: out and in are its ends. All NULL: the
- * caller has no slice, and nobody will get lanes. Collective, as cpl_lanes_open. */
+/* Opens lanes for the edges of a slice inside the node: out and in are its ends. Collective, as
+ * cpl_lanes_open. */
 void cpl_ends_open_lanes(const struct cpl_rank_plan *slice, struct cpl_end *out, struct cpl_end *in,
                          MPI_Comm comm, struct cpl_lanes *lanes);
 

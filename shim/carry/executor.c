@@ -186,7 +186,7 @@ static void post_receives(struct cpl_executor *x)
         if (x->in[e].lane.shared)
             x->wires.lane[x->run.n_lanes++] = e;
         else
-            receive(x, e, x->in[e].buffer, cpl_end_message_bytes(&x->in[e]),
+            receive(x, e, x->in[e].buffer, cpl_end_message_bytes(&x->in[e], x->in[e].room),
                     wave_tag(x, x->relay.slice.in_wave[e]));
     }
 }
@@ -280,14 +280,6 @@ static void send_message(struct cpl_executor *x, int32_t e, unsigned char *messa
         send_by_mpi(x, payloads, out->bytes, p->out_to[e], later_tag(x, p->out_wave[e]));
 }
 
-/* The setting for tests: a forwarding rank that is slow. */
-static void delay(double us)
-{
-    double end = PMPI_Wtime() + us * 1e-6;
-    while (PMPI_Wtime() < end)
-        ;
-}
-
 /* Sends out-edge e; false: its lane has no slot for it yet. */
 static bool try_send(struct cpl_executor *x, int32_t e)
 {
@@ -295,8 +287,8 @@ static bool try_send(struct cpl_executor *x, int32_t e)
     unsigned char *slot = out->lane.shared ? cpl_lane_next(&out->lane) : NULL;
     if (out->lane.shared && !slot)
         return false;
-    if (cpl_context.settings.delay > 0 && x->relay.slice.out_waits[e] > 0)
-        delay((double)cpl_context.settings.delay);
+    if (x->relay.slice.out_waits[e] > 0)
+        cpl_relay_delay();
     send_message(x, e, slot, update_lengths(x, e));
     return true;
 }
@@ -537,6 +529,10 @@ int cpl_executor_wait(struct cpl_executor *x)
 
 void cpl_executor_open_lanes(struct cpl_executor *x, MPI_Comm comm)
 {
-    cpl_ends_open_lanes(x ? &x->relay.slice : NULL, x ? x->out : NULL, x ? x->in : NULL, comm,
-                        x ? &x->lanes : NULL);
+    struct cpl_lanes none;
+    struct cpl_lane_ends no_ends = {.n = 0};
+    if (x)
+        cpl_ends_open_lanes(&x->relay.slice, x->out, x->in, comm, &x->lanes);
+    else
+        cpl_lanes_open(&none, comm, false, &no_ends, &no_ends);
 }

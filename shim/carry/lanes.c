@@ -29,8 +29,9 @@ _Static_assert(sizeof(struct lane_line) <= CPL_LANE_LINE, "a lane begins with on
 
 /* While lanes are being opened. */
 struct opening {
-    MPI_Comm comm, node; /* node: the ranks of the caller's */
-    int rank, n;         /* in node */
+    MPI_Comm comm, node;    /* node: the ranks of the caller's */
+    MPI_Group all, on_node; /* the ranks of both */
+    int rank, n;            /* in node */
     unsigned char *memory;
     int64_t bytes, own;       /* of all; where this rank's part begins */
     char why[CPL_SHARED_WHY]; /* it failed; "": it has not */
@@ -51,21 +52,12 @@ static struct lane_line *line_at(const struct opening *o, int64_t at)
     return (struct lane_line *)(void *)(o->memory + at);
 }
 
-/* The ranks of the node at the other ends; MPI_UNDEFINED on other nodes, or too large for lanes. */
-static int *find_peers(const struct opening *o, const struct cpl_lane_ends *ends)
+/* The rank in the node at the other end; MPI_UNDEFINED on another node, or too large for lanes. */
+static int peer_of(const struct opening *o, const struct cpl_lane_end *end)
 {
-    MPI_Group all, node;
-    int *peer = calloc((size_t)ends->n + 1, sizeof *peer);
-    if (!peer)
-        return NULL;
-    PMPI_Comm_group(o->comm, &all);
-    PMPI_Comm_group(o->node, &node);
-    PMPI_Group_translate_ranks(all, ends->n, ends->rank, node, peer);
-    PMPI_Group_free(&all);
-    PMPI_Group_free(&node);
-    for (int32_t e = 0; e < ends->n; e++)
-        if (ends->room[e] > CPL_LANE_MOST)
-            peer[e] = MPI_UNDEFINED;
+    int peer = MPI_UNDEFINED;
+    if (end->lane.room <= CPL_LANE_MOST)
+        PMPI_Group_translate_ranks(o->all, 1, &end->rank, o->on_node, &peer);
     return peer;
 }
 
@@ -89,50 +81,55 @@ static bool find_sizes(struct opening *o, int64_t mine)
 }
 
 /* Makes this rank's lanes in its part. */
-static void lay_out(struct opening *o, const struct cpl_lane_ends *out, const int *peer)
+static void lay_out(struct opening *o, struct cpl_lane_ends *out)
 {
     int64_t at = o->own;
     for (int32_t e = 0; e < out->n; e++) {
-        if (peer[e] == MPI_UNDEFINED)
+        struct cpl_lane_end *end = &out->end[e];
+        int peer = peer_of(o, end);
+        if (peer == MPI_UNDEFINED)
             continue;
-        int64_t *first = first_lane(o, o->rank, peer[e]);
+        int64_t *first = first_lane(o, o->rank, peer);
         struct lane_line *line = line_at(o, at);
-        line->key = out->key[e];
+        line->key = end->key;
         line->next = *first;
         *first = at;
-        out->lane[e] = (struct cpl_lane){.shared = o->memory + at, .room = out->room[e]};
-        at += cpl_lane_bytes(out->room[e]);
+        end->lane.shared = o->memory + at;
+        at += cpl_lane_bytes(end->lane.room);
     }
 }
 
 /* Finds the lanes that other ranks have made for this one. */
-static void find(struct opening *o, const struct cpl_lane_ends *in, const int *peer)
+static void find(struct opening *o, struct cpl_lane_ends *in)
 {
     for (int32_t e = 0; e < in->n; e++) {
-        if (peer[e] == MPI_UNDEFINED)
+        struct cpl_lane_end *end = &in->end[e];
+        int peer = peer_of(o, end);
+        if (peer == MPI_UNDEFINED)
             continue;
-        int64_t at = *first_lane(o, peer[e], o->rank);
-        while (at && line_at(o, at)->key != in->key[e])
+        int64_t at = *first_lane(o, peer, o->rank);
+        while (at && line_at(o, at)->key != end->key)
             at = line_at(o, at)->next;
         if (at)
-            in->lane[e] = (struct cpl_lane){.shared = o->memory + at, .room = in->room[e]};
+            end->lane.shared = o->memory + at;
         else
-            snprintf(o->why, sizeof o->why, "rank %d has no lane to this one", in->rank[e]);
+            snprintf(o->why, sizeof o->why, "rank %d has no lane to this one", end->rank);
     }
 }
 
-static int64_t bytes_of(const struct cpl_lane_ends *out, const int *peer)
+static int64_t bytes_of(const struct opening *o, const struct cpl_lane_ends *out)
 {
     int64_t bytes = 0;
     for (int32_t e = 0; e < out->n; e++)
-        bytes += peer[e] == MPI_UNDEFINED ? 0 : cpl_lane_bytes(out->room[e]);
+        if (peer_of(o, &out->end[e]) != MPI_UNDEFINED)
+            bytes += cpl_lane_bytes(out->end[e].lane.room);
     return bytes;
 }
 
-static void forget(const struct cpl_lane_ends *ends)
+static void forget(struct cpl_lane_ends *ends)
 {
     for (int32_t e = 0; e < ends->n; e++)
-        ends->lane[e] = (struct cpl_lane){.shared = NULL};
+        ends->end[e].lane = (struct cpl_lane){.room = ends->end[e].lane.room};
 }
 
 /* Ranks that are dealt to nodes by a setting (for tests) may all be on one. */
@@ -145,23 +142,17 @@ static void note_cores(const struct opening *o)
 }
 
 /* On the ranks of one node. */
-static void open_on_node(struct opening *o, bool able, const struct cpl_lane_ends *out,
-                         const struct cpl_lane_ends *in)
+static void open_on_node(struct opening *o, bool able, struct cpl_lane_ends *out,
+                         struct cpl_lane_ends *in)
 {
-    int *to = able ? find_peers(o, out) : NULL, *from = able ? find_peers(o, in) : NULL;
-    bool ready = cpl_agree_all(o->node, to && from);
-    if (able && !(to && from))
-        snprintf(o->why, sizeof o->why, "no memory");
-    if (ready && find_sizes(o, bytes_of(out, to)) && o->bytes > 0) {
-        o->memory = cpl_node_memory_open(o->node, o->bytes, o->why);
-        if (o->memory) {
-            lay_out(o, out, to);
-            cpl_collective_Barrier(o->node);
-            find(o, in, from);
-        }
-    }
-    free(to);
-    free(from);
+    if (!cpl_agree_all(o->node, able) || !find_sizes(o, bytes_of(o, out)) || o->bytes == 0)
+        return;
+    o->memory = cpl_node_memory_open(o->node, o->bytes, o->why);
+    if (!o->memory)
+        return;
+    lay_out(o, out);
+    cpl_collective_Barrier(o->node);
+    find(o, in);
 }
 
 /* Whether it has failed on no rank. The first rank on which it has says why, unless it has heard
@@ -187,8 +178,8 @@ static bool settle(const struct opening *o, bool able)
     return first > size;
 }
 
-bool cpl_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able,
-                    const struct cpl_lane_ends *out, const struct cpl_lane_ends *in)
+bool cpl_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able, struct cpl_lane_ends *out,
+                    struct cpl_lane_ends *in)
 {
     struct opening o = {.comm = comm, .node = MPI_COMM_NULL};
     *lanes = (struct cpl_lanes){.memory = NULL};
@@ -199,8 +190,12 @@ bool cpl_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able,
     if (cpl_agree_split_node(comm, &o.node)) {
         PMPI_Comm_rank(o.node, &o.rank);
         PMPI_Comm_size(o.node, &o.n);
+        PMPI_Comm_group(comm, &o.all);
+        PMPI_Comm_group(o.node, &o.on_node);
         note_cores(&o);
         open_on_node(&o, able, out, in);
+        PMPI_Group_free(&o.all);
+        PMPI_Group_free(&o.on_node);
         PMPI_Comm_free(&o.node);
     } else {
         snprintf(o.why, sizeof o.why, "MPI has no communicator for them");

@@ -17,10 +17,11 @@
 /* One side's ends of lanes, those that a rank writes or those that it reads. */
 struct cpl_lane_ends {
     int32_t n;
-    const int32_t *rank; /* at the other end */
-    const int32_t *key;  /* tells lanes from the same rank to the same one apart */
-    const int64_t *room; /* bytes of the longest message; alike at both ends */
-    struct cpl_lane *lane;
+    struct cpl_lane_end {
+        int32_t rank;         /* at the other end */
+        int32_t key;          /* tells lanes from the same rank to the same one apart */
+        struct cpl_lane lane; /* its room, which is alike at both ends; the rest is opened */
+    } * end;
 };
 
 struct cpl_lanes {
@@ -32,8 +33,8 @@ struct cpl_lanes {
  * CPL_LANE_MOST; the others' `shared` becomes NULL. able: false when this rank cannot take part.
  * Returns false on all ranks when one failed: no lane is open then. Where CARPOOL_LANES says so
  * none is opened, which is no failure. Collective over comm, whose errors return. */
-bool cpl_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able,
-                    const struct cpl_lane_ends *out, const struct cpl_lane_ends *in);
+bool cpl_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able, struct cpl_lane_ends *out,
+                    struct cpl_lane_ends *in);
 
 /* Local: what has been sent may be read at the other end for as long as that has its lanes open. */
 void cpl_lanes_close(struct cpl_lanes *lanes);

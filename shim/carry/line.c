@@ -46,12 +46,6 @@ static void deliver(void *context, const struct cpl_segment *segment, const unsi
         cpl_match_deliver(&state->line->match, segment, payload);
 }
 
-static void drop(void *context, struct cpl_receive *receive)
-{
-    (void)context;
-    cpl_request_drop(receive);
-}
-
 bool cpl_line_open(struct cpl_comm_state *state)
 {
     struct cpl_line *line = state->line;
@@ -60,13 +54,12 @@ bool cpl_line_open(struct cpl_comm_state *state)
     line->combined.deliver = deliver;
     line->combined.reduction = cpl_embed_arrived;
     line->combined.context = state;
-    line->combined.delay_seconds = (double)cpl_context.settings.delay * 1e-6;
     if (!cpl_combined_init(&line->combined, state->private_comm,
                            (double)cpl_context.settings.hold * 1e-6) ||
         !cpl_match_init(&line->match, state->size, state->private_comm))
         return false;
     line->match.acknowledge = acknowledge;
-    line->match.drop = drop;
+    line->match.drop = cpl_request_drop;
     line->match.context = state;
     line->next_number = calloc((size_t)state->size, sizeof *line->next_number);
     return line->next_number;

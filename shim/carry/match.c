@@ -49,11 +49,8 @@ void cpl_match_free(struct cpl_match *match)
         disown(match->sources[i].posted);
     }
     disown(match->posted_any);
-    while (match->spare) {
-        struct cpl_arrival *next = match->spare->next;
-        free(match->spare);
-        match->spare = next;
-    }
+    free_arrivals(match->taken);
+    free_arrivals(match->spare);
     free(match->sources);
     match->sources = NULL;
 }
@@ -82,7 +79,7 @@ static void finish(struct cpl_match *match, struct cpl_receive *receive)
     if (receive->span.type.kept)
         cpl_type_release(&receive->span.type);
     if (receive->abandoned)
-        match->drop(match->context, receive);
+        match->drop(receive);
 }
 
 /* Notes that a straight payload is on its way into the program's buffer, or that its receive
@@ -103,16 +100,6 @@ static void receive_straight(struct cpl_match *match, struct cpl_receive *receiv
     expect_payload(match, receive,
                    PMPI_Irecv_c(span->address, span->count, span->type.handle, source,
                                 CPL_STRAIGHT_TAG, match->private_comm, &receive->inner));
-}
-
-void cpl_match_receive_taken(struct cpl_match *match, struct cpl_receive *receive,
-                             MPI_Message *message)
-{
-    const struct cpl_span *span = &receive->span;
-    receive->match = match;
-    expect_payload(
-        match, receive,
-        PMPI_Imrecv_c(span->address, span->count, span->type.handle, message, &receive->inner));
 }
 
 /* Completes a match of a message and a receive. */
@@ -146,7 +133,7 @@ static struct cpl_arrival *store(struct cpl_match *match, const struct cpl_segme
     size_t room = segment->payload_bytes < SPARE_BYTES ? SPARE_BYTES : segment->payload_bytes;
     struct cpl_arrival *arrival = match->spare;
     if (arrival && room == SPARE_BYTES)
-        match->spare = arrival->next;
+        match->spare = arrival->next_of;
     else
         arrival = cpl_memory_need(sizeof *arrival + room, "a message that came before its receive");
     arrival->room = room;
@@ -165,8 +152,22 @@ static void discard(struct cpl_match *match, struct cpl_arrival *arrival)
         free(arrival);
         return;
     }
-    arrival->next = match->spare;
+    arrival->next_of = match->spare;
     match->spare = arrival;
+}
+
+/* Gives a receive a message that has waited, and its payload. */
+static void receive_arrival(struct cpl_match *match, struct cpl_receive *receive,
+                            struct cpl_arrival *arrival)
+{
+    const struct cpl_span *span = &receive->span;
+    if (arrival->segment.flags & CPL_SEGMENT_STRAIGHT)
+        expect_payload(match, receive,
+                       PMPI_Imrecv_c(span->address, span->count, span->type.handle,
+                                     &arrival->message, &receive->inner));
+    else
+        take_payload(match, receive, &arrival->segment, arrival->payload);
+    discard(match, arrival);
 }
 
 /* ---- the queues ---- */
@@ -178,7 +179,6 @@ static void enqueue_receive(struct cpl_match *match, struct cpl_receive *receive
                                      : &match->sources[receive->source].posted;
     receive->posted = true;
     receive->posted_number = match->n_posted++;
-    match->n_open++;
     DL_APPEND(*queue, receive);
 }
 
@@ -188,7 +188,6 @@ static inline void dequeue_receive(struct cpl_match *match, struct cpl_receive *
                                      ? &match->posted_any
                                      : &match->sources[receive->source].posted;
     receive->posted = false;
-    match->n_open--;
     DL_DELETE(*queue, receive);
 }
 
@@ -242,19 +241,8 @@ struct cpl_arrival *cpl_match_probe(const struct cpl_match *match, int source, i
 
 /* ---- matching ---- */
 
-/* Notes that a message's straight payload was taken out of MPI's queue. Payloads of a source are
- * taken out in the order in which they were sent. */
-static void payload_came(struct cpl_match *match, struct cpl_arrival *arrival)
-{
-    DL_DELETE2(match->awaited, arrival, prev_awaited, next_awaited);
-    match->sources[arrival->segment.source].n_awaited--;
-    arrival->awaited = false;
-    if (!arrival->receive)
-        return;
-    cpl_match_receive_taken(match, arrival->receive, &arrival->message);
-    discard(match, arrival);
-}
-
+/* Takes straight payloads out of MPI's queue, those of a source in the order in which they were
+ * sent. Returns how many. */
 static int poll_awaited(struct cpl_match *match)
 {
     struct cpl_arrival *arrival;
@@ -265,7 +253,11 @@ static int poll_awaited(struct cpl_match *match)
                          &arrival->message, MPI_STATUS_IGNORE) != MPI_SUCCESS ||
             !flag)
             break;
-        payload_came(match, arrival);
+        DL_DELETE2(match->awaited, arrival, prev_awaited, next_awaited);
+        match->sources[arrival->segment.source].n_awaited--;
+        arrival->awaited = false;
+        if (arrival->receive)
+            receive_arrival(match, arrival->receive, arrival);
     }
     return n;
 }
@@ -288,11 +280,7 @@ static void take_arrival(struct cpl_match *match, struct cpl_receive *receive,
         cpl_type_keep(&receive->span.type);
         return;
     }
-    if (arrival->segment.flags & CPL_SEGMENT_STRAIGHT)
-        cpl_match_receive_taken(match, receive, &arrival->message);
-    else
-        take_payload(match, receive, &arrival->segment, arrival->payload);
-    discard(match, arrival);
+    receive_arrival(match, receive, arrival);
 }
 
 /* Keeps a message whose turn it is, for a receive that may be there, until its payload's turn. */
@@ -337,7 +325,6 @@ static void match_early(struct cpl_match *match, struct cpl_match_source *source
             continue;
         }
         DL_DELETE2(source->early, arrival, prev_of, next_of);
-        match->n_early--;
         source->expected++;
         match_message(match, &arrival->segment, arrival->payload);
         discard(match, arrival);
@@ -352,7 +339,6 @@ void cpl_match_deliver(struct cpl_match *match, const struct cpl_segment *segmen
     if (segment->number != source->expected) {
         struct cpl_arrival *arrival = store(match, segment, payload);
         DL_APPEND2(source->early, arrival, prev_of, next_of);
-        match->n_early++;
         return;
     }
     source->expected++;
@@ -364,8 +350,19 @@ void cpl_match_deliver(struct cpl_match *match, const struct cpl_segment *segmen
 void cpl_match_take(struct cpl_match *match, struct cpl_arrival *arrival)
 {
     dequeue_arrival(match, arrival);
+    DL_APPEND2(match->taken, arrival, prev_of, next_of);
     if (arrival->segment.flags & CPL_SEGMENT_SYNCHRONOUS)
         match->acknowledge(match->context, &arrival->segment);
+    arrival->segment.flags &= ~(uint32_t)CPL_SEGMENT_SYNCHRONOUS;
+}
+
+void cpl_match_receive_taken(struct cpl_match *match, struct cpl_receive *receive,
+                             struct cpl_arrival *arrival)
+{
+    DL_DELETE2(match->taken, arrival, prev_of, next_of);
+    receive->match = match;
+    found(match, receive, &arrival->segment);
+    receive_arrival(match, receive, arrival);
 }
 
 void cpl_match_post(struct cpl_match *match, struct cpl_receive *receive)
@@ -400,8 +397,11 @@ bool cpl_match_cancel(struct cpl_receive *receive)
 
 bool cpl_match_is_idle(const struct cpl_match *match)
 {
-    return match->n_open == 0 && match->n_early == 0 && !cpl_match_has_straight(match) &&
-           !match->unexpected;
+    bool idle =
+        !match->posted_any && !match->unexpected && !match->taken && !cpl_match_has_straight(match);
+    for (int i = 0; i < match->size && idle; i++)
+        idle = !match->sources[i].posted && !match->sources[i].early;
+    return idle;
 }
 
 int cpl_match_poll(struct cpl_match *match)

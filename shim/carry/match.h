@@ -70,12 +70,12 @@ struct cpl_receive {
 
 /* A message that no receive has taken yet. */
 struct cpl_arrival {
-    struct cpl_arrival *prev, *next; /* among all unexpected messages; next also links spare ones */
-    struct cpl_arrival *prev_of,
-        *next_of; /* among the unexpected or early messages of its source */
+    struct cpl_arrival *prev, *next;       /* among all unexpected messages */
+    struct cpl_arrival *prev_of, *next_of; /* among the unexpected or early messages of its source,
+                                              those taken out or the spare ones */
     struct cpl_arrival *prev_awaited, *next_awaited;
     bool awaited;        /* its payload goes straight and has not been taken out of MPI's queue */
-    MPI_Message message; /* handle of a straight payload that was taken out */
+    MPI_Message message; /* handle of a straight payload that was taken out, or of a message */
     struct cpl_receive
         *receive; /* the receive that took the message while its payload was awaited */
     struct cpl_segment segment;
@@ -103,14 +103,13 @@ struct cpl_match {
                                        which their turn came */
     struct cpl_arrival *awaited;    /* messages whose straight payload is awaited, in the order in
                                        which their turn came */
+    struct cpl_arrival *taken;      /* those that the program has a handle of (messages.h) */
     struct cpl_arrival *spare;
     uint64_t n_posted; /* receives posted so far */
-    int n_open,
-        n_early; /* numbers of receives in the posted queues and of messages before their turn */
     /* Called when a synchronous message has been matched. */
     void (*acknowledge)(void *context, const struct cpl_segment *segment);
     /* Called when an abandoned receive is done; the owner frees it. */
-    void (*drop)(void *context, struct cpl_receive *receive);
+    void (*drop)(struct cpl_receive *receive);
     void *context;
 };
 
@@ -130,13 +129,12 @@ void cpl_match_post(struct cpl_match *match, struct cpl_receive *receive);
 /* The oldest fitting message that no receive has taken; NULL: none. */
 struct cpl_arrival *cpl_match_probe(const struct cpl_match *match, int source, int tag);
 
-/* Takes a message out of the queue for the caller, who frees it with free(). Its payload must have
- * come. */
+/* Takes a message out of the queue, for a receive that comes later. */
 void cpl_match_take(struct cpl_match *match, struct cpl_arrival *arrival);
 
-/* Gives a receive, whose span, from, from_tag and bytes are set, a message from MPI_Improbe. */
+/* Gives a receive, whose span is set, a message that was taken out and whose payload has come. */
 void cpl_match_receive_taken(struct cpl_match *match, struct cpl_receive *receive,
-                             MPI_Message *message);
+                             struct cpl_arrival *arrival);
 
 /* Cancels a posted receive. Returns false when it has been matched already. */
 bool cpl_match_cancel(struct cpl_receive *receive);

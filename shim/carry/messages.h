@@ -1,6 +1,6 @@
 /* Matched probes on managed communicators: MPI_Message handles for messages that MPI does not know
- * (doc/point-to-point.md). The rank sends the payload once more, to itself, so that the handle is a
- * real one of MPI; this module keeps source and tag. */
+ * (doc/point-to-point.md). The handle is that of an empty message of the rank to itself, so that it
+ * is a real one of MPI; a payload that goes straight has one. */
 #ifndef CARPOOL_PT2PT_MESSAGES_H
 #define CARPOOL_PT2PT_MESSAGES_H
 
@@ -15,15 +15,8 @@ int cpl_pt2pt_take_message(struct cpl_comm_state *state, struct cpl_arrival *arr
 /* Whether a handle was made here. */
 bool cpl_pt2pt_has_message(MPI_Message message);
 
-/* Forgets a handle that was made here. Returns the communicator's state, and source, tag and bytes
- * of the message. */
-struct cpl_comm_state *cpl_pt2pt_forget_message(MPI_Message message, int *source, int *tag,
-                                                int64_t *bytes);
-
-/* Whether messages behind handles of a communicator are still to be received. */
-bool cpl_pt2pt_has_taken(const struct cpl_comm_state *state);
-
-/* Frees the memory of handles that were received and whose payloads have been sent. */
-void cpl_pt2pt_free_messages(void);
+/* Gives a receive, whose span is set, the message of a handle that was made here. Returns the
+ * message's communicator. */
+MPI_Comm cpl_pt2pt_receive_message(MPI_Message *message, struct cpl_receive *receive);
 
 #endif

@@ -16,6 +16,7 @@
 
 #include "planner/arena.h"
 #include "planner/rank_plan.h"
+#include "shim/state/context.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -62,6 +63,15 @@ static inline int32_t cpl_relay_waiting(const struct cpl_relay *relay, int32_t s
     }
     *edges = slice->in_feed + slice->in_feed_first[source];
     return slice->in_feed_first[source + 1] - slice->in_feed_first[source];
+}
+
+/* The setting for tests: a rank that forwards is slow. */
+static inline void cpl_relay_delay(void)
+{
+    if (cpl_context.settings.delay == 0)
+        return;
+    for (double end = PMPI_Wtime() + 1e-6 * (double)cpl_context.settings.delay; PMPI_Wtime() < end;)
+        ;
 }
 
 #endif

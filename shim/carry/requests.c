@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#define FIRST_BUCKETS 64 /* a power of two */
+#define N_BUCKETS 2048 /* a power of two */
+
+static struct cpl_request *buckets[N_BUCKETS]; /* by handle; usually of one request each */
 
 /* ---- sends on managed communicators ---- */
 
@@ -76,8 +78,7 @@ void cpl_sending_forget(struct cpl_sending *sending)
 static struct cpl_request **bucket_of(MPI_Request handle)
 {
     uint32_t number = (uint32_t)(uintptr_t)handle;
-    return &cpl_context.requests
-                .buckets[(number + (number >> 6)) & (uint32_t)(cpl_context.requests.n_buckets - 1)];
+    return &buckets[(number + (number >> 6)) % N_BUCKETS];
 }
 
 struct cpl_request *cpl_request_find(MPI_Request handle)
@@ -88,50 +89,12 @@ struct cpl_request *cpl_request_find(MPI_Request handle)
     return request;
 }
 
-static void link_request(struct cpl_request *request)
+static void add(struct cpl_request *request)
 {
     struct cpl_request **bucket = bucket_of(request->handle);
     request->next = *bucket;
     *bucket = request;
-}
-
-/* Makes as many buckets as there are requests; keeps the old ones when memory runs out. */
-static bool widen(void)
-{
-    int n_old = cpl_context.requests.n_buckets, n = n_old ? 2 * n_old : FIRST_BUCKETS;
-    struct cpl_request **old = cpl_context.requests.buckets;
-    struct cpl_request **buckets = calloc((size_t)n, sizeof(struct cpl_request *));
-    if (!buckets)
-        return n_old > 0;
-    cpl_context.requests.buckets = buckets;
-    cpl_context.requests.n_buckets = n;
-    for (int k = 0; k < n_old; k++)
-        for (struct cpl_request *request = old[k], *next; request; request = next) {
-            next = request->next;
-            link_request(request);
-        }
-    free(old);
-    return true;
-}
-
-bool cpl_request_add(struct cpl_request *request)
-{
-    if (cpl_context.requests.n >= cpl_context.requests.n_buckets && !widen())
-        return false;
-    link_request(request);
     cpl_context.requests.n++;
-    return true;
-}
-
-void cpl_request_remove(struct cpl_request *request)
-{
-    struct cpl_request **at = bucket_of(request->handle);
-    while (*at && *at != request)
-        at = &(*at)->next;
-    if (!*at)
-        return;
-    *at = request->next;
-    cpl_context.requests.n--;
 }
 
 /* The query function of the generalized requests. MPI calls it only at the end, when nobody looks
@@ -165,12 +128,7 @@ static struct cpl_request *new_request(void)
         free(request);
         return NULL;
     }
-    if (!cpl_request_add(request)) {
-        PMPI_Grequest_complete(request->handle);
-        PMPI_Request_free(&request->handle);
-        free(request);
-        return NULL;
-    }
+    add(request);
     return request;
 }
 
@@ -241,7 +199,8 @@ static inline void deactivate(struct cpl_request *request)
         return;
     request->active = false;
     if (request->freed) {
-        request->gone(request); /* it is no more */
+        struct cpl_persistent *p = (struct cpl_persistent *)(void *)request;
+        p->kind->free(p);
         return;
     }
     if (request->persistent)
@@ -423,8 +382,8 @@ void cpl_request_drop(struct cpl_receive *receive)
 /* A communicator ends: its requests raise errors on another one from now on. */
 static void forget_comm(struct cpl_comm_state *state)
 {
-    for (int k = 0; k < cpl_context.requests.n_buckets; k++)
-        for (struct cpl_request *r = cpl_context.requests.buckets[k]; r; r = r->next)
+    for (int k = 0; k < N_BUCKETS && cpl_context.requests.n > 0; k++)
+        for (struct cpl_request *r = buckets[k]; r; r = r->next)
             if (r->comm == state->comm) {
                 r->comm = MPI_COMM_WORLD;
                 r->came = NULL;
@@ -435,32 +394,27 @@ const struct cpl_hooks cpl_request_hooks = {.name = "requests", .end = forget_co
 
 void cpl_request_end(void)
 {
-    for (int k = 0; k < cpl_context.requests.n_buckets; k++)
-        for (struct cpl_request *request = cpl_context.requests.buckets[k], *next; request;
-             request = next) {
-            next = request->next;
+    for (int k = 0; k < N_BUCKETS; k++)
+        for (struct cpl_request *request; (request = buckets[k]);) {
+            buckets[k] = request->next;
             PMPI_Grequest_complete(request->handle);
             PMPI_Request_free(&request->handle);
             free(request);
         }
-    free(cpl_context.requests.buckets);
-    cpl_context.requests.buckets = NULL;
-    cpl_context.requests.n_buckets = cpl_context.requests.n = 0;
+    cpl_context.requests.n = 0;
     cpl_context.requests.spare = cpl_context.requests.complete_send = NULL;
 }
 
 /* ---- persistent requests ---- */
 
-bool cpl_persistent_add(struct cpl_persistent *p, const struct cpl_persistent_kind *kind,
+void cpl_persistent_add(struct cpl_persistent *p, const struct cpl_persistent_kind *kind,
                         MPI_Request handle)
 {
     p->kind = kind;
     p->request.handle = handle;
     p->request.persistent = true;
-    if (!cpl_request_add(&p->request))
-        return false;
+    add(&p->request);
     DL_APPEND(cpl_context.requests.persistent, p);
-    return true;
 }
 
 struct cpl_persistent *cpl_persistent_find(MPI_Request handle)
@@ -471,7 +425,11 @@ struct cpl_persistent *cpl_persistent_find(MPI_Request handle)
 
 static void take_out(struct cpl_persistent *p)
 {
-    cpl_request_remove(&p->request);
+    struct cpl_request **at = bucket_of(p->request.handle);
+    while (*at != &p->request)
+        at = &(*at)->next;
+    *at = p->request.next;
+    cpl_context.requests.n--;
     cpl_context.requests.n_forgotten++;
     DL_DELETE(cpl_context.requests.persistent, p);
 }
@@ -493,12 +451,6 @@ int cpl_persistent_start(MPI_Request *request)
     return found && found->persistent ? p->kind->start(p, request) : PMPI_Start(request);
 }
 
-static void gone(struct cpl_request *request)
-{
-    struct cpl_persistent *p = (struct cpl_persistent *)(void *)request;
-    p->kind->free(p);
-}
-
 void cpl_persistent_free(MPI_Request handle)
 {
     struct cpl_persistent *p = cpl_persistent_find(handle);
@@ -516,7 +468,6 @@ void cpl_persistent_free(MPI_Request handle)
     }
     take_out(p);
     p->request.freed = true;
-    p->request.gone = gone;
     cpl_request_abandon(&p->request);
 }
 

@@ -74,10 +74,8 @@ struct cpl_request {
     bool collective; /* it is a neighborhood collective: `receive` only marks its end */
     bool by_mpi;     /* MPI receives it by receive.inner; the shim hears of its end */
     MPI_Comm comm;   /* communicator whose error handler is called; MPI_COMM_NULL: MPI did that */
-    struct cpl_receive receive; /* used if it receives */
-    struct cpl_sending sending; /* used if it sends */
-    void (*gone)(
-        struct cpl_request *request); /* called when a freed request is done; its owner frees it */
+    struct cpl_receive receive;                /* used if it receives */
+    struct cpl_sending sending;                /* used if it sends */
     void (*came)(struct cpl_request *request); /* called once MPI has received it; its
                                                   communicator may be gone: NULL then */
 };
@@ -100,12 +98,7 @@ static inline MPI_Request cpl_request_complete_send(void)
     return request->handle;
 }
 
-/* Registers a request of the caller under its handle; removes it again. Returns false when memory
- * ran out. */
-bool cpl_request_add(struct cpl_request *request);
-void cpl_request_remove(struct cpl_request *request);
-
-/* Activates an added request, because it is started as a managed one. */
+/* Activates a persistent request, because it is started as a managed one. */
 void cpl_request_activate(struct cpl_request *request, MPI_Comm comm, bool receives);
 
 /* cpl_request_open_collective: makes a request that was just activated as a receiving one stand for
@@ -196,9 +189,8 @@ struct cpl_persistent {
     struct cpl_persistent *prev, *next;
 };
 
-/* Adds a persistent request that was made and takes over p, which its kind frees. Returns false
- * when memory ran out; p then stays the caller's. */
-bool cpl_persistent_add(struct cpl_persistent *p, const struct cpl_persistent_kind *kind,
+/* Adds a persistent request that was made and takes over p, which its kind frees. */
+void cpl_persistent_add(struct cpl_persistent *p, const struct cpl_persistent_kind *kind,
                         MPI_Request handle);
 
 /* cpl_persistent_find: the request with a handle, NULL: there is none. cpl_persistent_forget:

@@ -12,14 +12,13 @@
 #define LEAST_BYTES  1024 /* smallest buffer */
 #define WHAT         "a combined message"
 
-/* Places for one more combined message under way, so that sending one needs no memory. */
+/* Places for one more buffer, so that sending one needs no memory. */
 static void widen(struct cpl_send_buffers *buffers)
 {
     if (buffers->n_made < buffers->room)
         return;
     size_t room = buffers->room ? 2 * (size_t)buffers->room : 2 * MOST_SENDING;
-    buffers->sending =
-        cpl_memory_grow(buffers->sending, room * sizeof(struct cpl_send_buffer *), WHAT);
+    buffers->made = cpl_memory_grow(buffers->made, room * sizeof(struct cpl_send_buffer *), WHAT);
     buffers->request = cpl_memory_grow(buffers->request, room * sizeof(MPI_Request), WHAT);
     buffers->complete = cpl_memory_grow(buffers->complete, room * sizeof(int), WHAT);
     buffers->room = (int)room;
@@ -41,21 +40,14 @@ void cpl_send_buffer_enlarge(struct cpl_send_buffer *buffer, size_t more)
 /* Takes back the buffers of combined messages that have been sent. */
 static void reap(struct cpl_send_buffers *buffers)
 {
-    int n_complete = 0, n = 0;
-    PMPI_Testsome(buffers->n_sending, buffers->request, &n_complete, buffers->complete,
+    int n_complete = 0;
+    PMPI_Testsome(buffers->n_made, buffers->request, &n_complete, buffers->complete,
                   MPI_STATUSES_IGNORE);
     for (int k = 0; k < n_complete; k++) { /* MPI_UNDEFINED is negative */
-        cpl_send_buffers_spare(buffers, buffers->sending[buffers->complete[k]]);
-        buffers->sending[buffers->complete[k]] = NULL;
+        cpl_send_buffers_spare(buffers, buffers->made[buffers->complete[k]]);
+        buffers->n_sending--;
     }
-    for (int k = 0; k < buffers->n_sending; k++) {
-        if (!buffers->sending[k])
-            continue;
-        buffers->sending[n] = buffers->sending[k];
-        buffers->request[n++] = buffers->request[k];
-    }
-    buffers->n_sending = n;
-    buffers->reap_at = n + MORE_SENDING;
+    buffers->reap_at = buffers->n_sending + MORE_SENDING;
 }
 
 struct cpl_send_buffer *cpl_send_buffers_take(struct cpl_send_buffers *buffers, size_t head,
@@ -70,7 +62,9 @@ struct cpl_send_buffer *cpl_send_buffers_take(struct cpl_send_buffers *buffers, 
     } else {
         widen(buffers);
         buffer = cpl_memory_need(sizeof *buffer, WHAT);
-        buffers->n_made++;
+        buffer->number = buffers->n_made++;
+        buffers->made[buffer->number] = buffer;
+        buffers->request[buffer->number] = MPI_REQUEST_NULL;
     }
     buffer->used = 0;
     buffer->n_segments = 0;
@@ -82,14 +76,13 @@ struct cpl_send_buffer *cpl_send_buffers_take(struct cpl_send_buffers *buffers, 
 bool cpl_send_buffers_send(struct cpl_send_buffers *buffers, struct cpl_send_buffer *buffer,
                            int dest, int tag, MPI_Comm comm)
 {
-    int k = buffers->n_sending;
     if (PMPI_Isend(buffer->bytes, (int)buffer->used, MPI_BYTE, dest, tag, comm,
-                   &buffers->request[k]) != MPI_SUCCESS) {
+                   &buffers->request[buffer->number]) != MPI_SUCCESS) {
         cpl_log(CPL_LOG_ERROR, "combined", "a combined message to rank %d cannot be sent", dest);
+        buffers->request[buffer->number] = MPI_REQUEST_NULL;
         cpl_send_buffers_spare(buffers, buffer);
         return false;
     }
-    buffers->sending[k] = buffer;
     buffers->n_sending++;
     return true;
 }
@@ -98,14 +91,12 @@ void cpl_send_buffers_free(struct cpl_send_buffers *buffers)
 {
     while (buffers->n_sending > 0)
         reap(buffers);
-    while (buffers->spare) {
-        struct cpl_send_buffer *buffer = buffers->spare;
-        buffers->spare = buffer->next;
-        free(buffer->bytes);
-        free(buffer);
+    for (int k = 0; k < buffers->n_made; k++) {
+        free(buffers->made[k]->bytes);
+        free(buffers->made[k]);
     }
-    free(buffers->sending);
+    free(buffers->made);
     free(buffers->request);
     free(buffers->complete);
-    *buffers = (struct cpl_send_buffers){.n_made = buffers->n_made};
+    *buffers = (struct cpl_send_buffers){.n_made = 0};
 }

@@ -19,17 +19,18 @@
 /* A combined message that is being filled or sent. */
 struct cpl_send_buffer {
     struct cpl_send_buffer *next; /* spare */
+    int number;                   /* its place in the arrays below */
     size_t used, room;
     uint32_t n_segments;
     unsigned char *bytes; /* begins with room for a header */
 };
 
 struct cpl_send_buffers {
-    struct cpl_send_buffer *spare;    /* not in use */
-    int n_made, room;                 /* buffers made; places in the three arrays below */
-    int n_sending, reap_at;           /* that MPI is sending; at how many to look at them again */
-    struct cpl_send_buffer **sending; /* these */
-    MPI_Request *request;             /* theirs */
+    struct cpl_send_buffer *spare; /* not in use */
+    int n_made, room;              /* buffers made; places in the three arrays below */
+    int n_sending, reap_at;        /* that MPI is sending; at how many to look at them again */
+    struct cpl_send_buffer **made;
+    MPI_Request *request; /* theirs; MPI_REQUEST_NULL: MPI is not sending it */
     int *complete;
 };
 

@@ -129,12 +129,6 @@ void cpl_family_note_collective(const struct cpl_comm_state *state)
     }
 }
 
-/* Whether reductions may be carried out here; alike on all ranks. */
-static bool may_embed(const struct cpl_pt2pt *p)
-{
-    return p->line->embed.on && p->phase == CPL_PT2PT_MANAGED;
-}
-
 bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t count,
                          MPI_Datatype type, MPI_Op op, MPI_Request *request, int *result)
 {
@@ -148,8 +142,8 @@ bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t co
     *(blocking ? &p->reducing : &p->batch.reduced) = verdict;
     if (blocking && verdict)
         cpl_pt2pt_learn_reduction(p);
-    if (may_embed(p))
-        kind = cpl_embed_takes(state, send, recv, count, type, op, blocking);
+    if (p->line->embed.on && p->phase == CPL_PT2PT_MANAGED)
+        kind = cpl_embed_takes(state, count, type, op, blocking);
     if (!kind)
         return false;
     if (!blocking) {

@@ -182,13 +182,11 @@ static bool keep_cycle(struct cpl_pt2pt *p, const struct exchanges *exchanges)
     return true;
 }
 
-/* Slices of the plans that pay. */
+/* Slices of the plans that pay; what else is known of these is in struct cpl_pt2pt_plans. */
 struct slices {
     int n;
     int32_t *words[CPL_MAX_COMBINED_PLANS];
     int32_t n_words[CPL_MAX_COMBINED_PLANS];
-    struct cpl_plan_summary summary[CPL_MAX_COMBINED_PLANS];
-    int64_t times[CPL_MAX_COMBINED_PLANS]; /* this rank's batches of the exchange that MPI sent */
 };
 
 /* Whether all messages of a plan go by lanes: then nothing is gained where they ride in reductions,
@@ -198,37 +196,21 @@ static bool is_in_memory(const struct cpl_plan_summary *summary)
     return summary->planned.mpi_max == 0;
 }
 
+#define FEWEST_BY_LANES 3 /* two gain nothing (bench/results/lanes.md) */
+
 /* Whether it pays to manage the messages of a plan, by itself or where they ride in reductions. The
  * same answer on all ranks.
  *
  * Of waiting the model knows nothing. With lanes ranks look at memory, not at MPI, and take fewer
- * turns where they share cores. So that is tried; but not with fewer ranks, whose reductions are
- * MPI's and wait longer while ranks poll. */
-static bool pays_alone(const struct cpl_comm_state *state, const struct cpl_plan_summary *summary)
-{
-    return cpl_context.settings.mode == CPL_MODE_FORCE || cpl_plan_carried_promises(summary) ||
-           (is_in_memory(summary) && state->size == cpl_context.size);
-}
-
+ * turns where they share cores. So that is tried, where some rank sends enough; but not with fewer
+ * ranks, whose reductions are MPI's and wait longer while ranks poll. */
 static bool pays(const struct cpl_comm_state *state, const struct cpl_plan_summary *summary)
 {
-    return pays_alone(state, summary) ||
-           (!is_in_memory(summary) && cpl_plan_embedded_promises(summary));
-}
-
-#define FEWEST_BY_LANES 3 /* two gain nothing (bench/results/lanes.md) */
-
-/* Whether some rank sends so many messages that a plan by lanes is worth trying where the model
- * promises nothing. Collective; the same on all ranks. */
-static bool are_enough(struct cpl_comm_state *state, const struct cpl_signature *s,
-                       const struct cpl_plan_summary *summary)
-{
-    if (cpl_context.settings.mode == CPL_MODE_FORCE || cpl_plan_carried_promises(summary) ||
-        !is_in_memory(summary))
+    if (cpl_context.settings.mode == CPL_MODE_FORCE || cpl_plan_carried_promises(summary))
         return true;
-    int64_t mine = s ? s->n : 0, most = 0;
-    cpl_collective_Allreduce(&mine, &most, 1, MPI_INT64_T, MPI_MAX, state->private_comm);
-    return most >= FEWEST_BY_LANES;
+    return is_in_memory(summary)
+               ? state->size == cpl_context.size && summary->direct.sends_max >= FEWEST_BY_LANES
+               : cpl_plan_embedded_promises(summary);
 }
 
 /* Of the reductions that mostly come after a batch. */
@@ -247,7 +229,26 @@ static const struct cpl_signature *signature_of(const struct cpl_pt2pt *p,
     return x && x->signature >= 0 ? &p->learned.signature[x->signature] : NULL;
 }
 
-/* Returns the exchange's plan, or CPL_NO_PLAN. Messages of a rank to itself need none. */
+/* What a rank sends by a signature (NULL: nothing). Messages to itself need no plan. */
+static int list_messages(const struct cpl_signature *s, int rank, struct cpl_pattern_entry *to)
+{
+    int n = 0;
+    for (int k = 0; s && k < s->n_dests; k++)
+        if (s->dest[k] != rank)
+            to[n++] = (struct cpl_pattern_entry){rank, s->dest[k], s->bytes[k], -1};
+    return n;
+}
+
+/* Whether the messages of a plan ride in reductions where these come next: when that is modelled
+ * faster than the plan, which needs messages of its own. The same answer on all ranks. */
+static bool embeds(const struct cpl_plan_summary *summary)
+{
+    return cpl_context.settings.embed != CPL_EMBED_OFF && !is_in_memory(summary) &&
+           (cpl_context.settings.mode == CPL_MODE_FORCE ||
+            summary->embedded_us < summary->planned.modelled_us);
+}
+
+/* Returns the exchange's plan, or CPL_NO_PLAN. */
 static int plan_exchange(struct cpl_comm_state *state, struct cpl_known_exchange *x,
                          struct slices *slices)
 {
@@ -261,13 +262,9 @@ static int plan_exchange(struct cpl_comm_state *state, struct cpl_known_exchange
     struct cpl_agree_input input = {
         .able = true, .pt2pt = true, .most_plans = 1, .reduced = reduced, .turn = &turn};
     struct cpl_agree_output output;
-    int n = s ? s->n_dests : 0;
-    struct cpl_pattern_entry *messages = calloc((size_t)n + 1, sizeof *messages);
+    struct cpl_pattern_entry *messages = calloc(s ? (size_t)s->n_dests : 1, sizeof *messages);
     input.able = messages;
-    for (int k = 0; k < n && messages; k++)
-        if (s->dest[k] != state->rank)
-            messages[input.n_messages++] =
-                (struct cpl_pattern_entry){state->rank, s->dest[k], s->bytes[k], -1};
+    input.n_messages = messages ? list_messages(s, state->rank, messages) : 0;
     input.messages = messages;
     bool agreed = cpl_plan_agree(state->private_comm, &input, &output);
     free(messages);
@@ -278,7 +275,7 @@ static int plan_exchange(struct cpl_comm_state *state, struct cpl_known_exchange
     summary->tag = x->tag;
     summary->ordinal = x->ordinal;
     summary->cost.times_planned = 1;
-    if (wanted && !(pays(state, summary) && are_enough(state, s, summary)))
+    if (wanted && !pays(state, summary))
         summary->reason = CPL_LEFT_DEAR;
     bool left = summary->reason != CPL_LEFT_NOT;
     if (left)
@@ -288,25 +285,18 @@ static int plan_exchange(struct cpl_comm_state *state, struct cpl_known_exchange
         cpl_agree_output_free(&output);
         return CPL_NO_PLAN;
     }
-    slices->times[slices->n] = s ? (int64_t)(x->fraction * (double)s->times + 0.5) : 0;
-    slices->summary[slices->n] = output.summary[0];
+    p->plans.summary[slices->n] = *summary;
+    p->plans.embeds[slices->n] = embeds(summary);
+    p->plans.count[slices->n] =
+        (struct cpl_exchange_count){.all = s ? (int64_t)(x->fraction * (double)s->times + 0.5) : 0};
     slices->words[slices->n] = output.words[0];
     slices->n_words[slices->n] = output.n_words[0];
     return slices->n++;
 }
 
-/* Whether the messages of a plan ride in reductions where these come next: when that is modelled
- * faster than the plan, which needs messages of its own. The same answer on all ranks. */
-static bool embeds(const struct cpl_plan_summary *summary)
+static bool rides_in_any_order(const struct cpl_pt2pt *p, int plan)
 {
-    return cpl_context.settings.embed != CPL_EMBED_OFF && !is_in_memory(summary) &&
-           (cpl_context.settings.mode == CPL_MODE_FORCE ||
-            summary->embedded_us < summary->planned.modelled_us);
-}
-
-static bool rides_in_any_order(const struct cpl_pt2pt *p, const struct slices *slices, int plan)
-{
-    return p->plans.embeds[plan] && slices->summary[plan].reduced == CPL_EMBED_ANY_ORDER;
+    return p->plans.embeds[plan] && p->plans.summary[plan].reduced == CPL_EMBED_ANY_ORDER;
 }
 
 /* Takes over the plans. Local. */
@@ -314,8 +304,7 @@ static bool add_plans(struct cpl_comm_state *state, bool ready, struct slices *s
 {
     struct cpl_pt2pt *p = state->pt2pt;
     p->plans.n = slices->n;
-    p->plans.summary = calloc((size_t)slices->n, sizeof *p->plans.summary);
-    ready = ready && p->plans.summary && cpl_embed_init(state);
+    ready = ready && cpl_embed_init(state);
     for (int k = 0; k < slices->n; k++) {
         int plan = CPL_NO_PLAN;
         if (ready)
@@ -323,11 +312,7 @@ static bool add_plans(struct cpl_comm_state *state, bool ready, struct slices *s
         else
             free(slices->words[k]);
         ready = ready && plan == k;
-        p->plans.embeds[k] = embeds(&slices->summary[k]);
-        p->plans.count[k] = (struct cpl_exchange_count){.all = slices->times[k]};
         p->line->embed.on |= p->plans.embeds[k];
-        if (p->plans.summary)
-            p->plans.summary[k] = slices->summary[k];
     }
     return ready;
 }
@@ -335,8 +320,7 @@ static bool add_plans(struct cpl_comm_state *state, bool ready, struct slices *s
 /* What this rank sends in the exchanges whose messages ride in reductions in any order; NULL: no
  * memory. */
 static struct cpl_pattern_entry *list_riding(const struct cpl_pt2pt *p,
-                                             const struct exchanges *exchanges,
-                                             const struct slices *slices, int rank, int *n)
+                                             const struct exchanges *exchanges, int rank, int *n)
 {
     size_t most = 1;
     for (int e = 0; e < exchanges->n; e++) {
@@ -346,30 +330,24 @@ static struct cpl_pattern_entry *list_riding(const struct cpl_pt2pt *p,
     struct cpl_pattern_entry *messages = calloc(most, sizeof *messages);
     *n = 0;
     for (int e = 0; e < exchanges->n && messages; e++) {
-        const struct cpl_signature *sent = signature_of(p, exchanges->of[e]);
         int plan = exchanges->plan[e];
-        if (plan == CPL_NO_PLAN || !sent || !rides_in_any_order(p, slices, plan))
-            continue;
-        for (int k = 0; k < sent->n_dests; k++)
-            if (sent->dest[k] != rank)
-                messages[(*n)++] =
-                    (struct cpl_pattern_entry){rank, sent->dest[k], sent->bytes[k], -1};
+        if (plan != CPL_NO_PLAN && rides_in_any_order(p, plan))
+            *n += list_messages(signature_of(p, exchanges->of[e]), rank, messages + *n);
     }
     return messages;
 }
 
 /* Places the ranks for what rides in reductions. Collective. */
-static void map_ranks(struct cpl_comm_state *state, const struct exchanges *exchanges,
-                      const struct slices *slices)
+static void map_ranks(struct cpl_comm_state *state, const struct exchanges *exchanges)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
     bool any = false;
     int n;
-    for (int plan = 0; plan < slices->n; plan++)
-        any |= rides_in_any_order(p, slices, plan);
+    for (int plan = 0; plan < p->plans.n; plan++)
+        any |= rides_in_any_order(p, plan);
     if (!any || p->line->embed.points)
         return;
-    struct cpl_pattern_entry *messages = list_riding(p, exchanges, slices, state->rank, &n);
+    struct cpl_pattern_entry *messages = list_riding(p, exchanges, state->rank, &n);
     cpl_embed_map(state, n, messages);
     free(messages);
 }
@@ -400,7 +378,7 @@ static void manage(struct cpl_comm_state *state, const struct exchanges *exchang
     ready = ready && keep_cycle(p, exchanges);
     cpl_combined_open_lanes(&p->line->combined, state->private_comm, ready);
     cpl_notes_free(&p->learned.notes);
-    map_ranks(state, exchanges, slices);
+    map_ranks(state, exchanges);
     if (cpl_agree_all(state->private_comm, ready)) {
         cpl_pt2pt_learn_order(state);
         set_hold(state);
@@ -413,7 +391,7 @@ static void manage(struct cpl_comm_state *state, const struct exchanges *exchang
     }
     for (int k = 0; k < p->learned.n_signatures; k++)
         p->learned.signature[k].planned = false;
-    p->plans.n = 0; /* some ranks may not have their summaries */
+    p->plans.n = 0;
     p->phase = CPL_PT2PT_ALONE;
     p->reason = CPL_LEFT_UNABLE;
     cpl_line_close(state);
@@ -509,31 +487,25 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
     if (!fits)
         return false;
     p->reason = CPL_LEFT_NO_GAIN;
-    struct slices *slices = calloc(1, sizeof *slices);
-    bool ready = cpl_agree_all(state->private_comm, slices);
-    int n = ready ? plan_all(state, slices) : 0, n_planned = ready ? slices->n : 0;
-    free(slices);
-    if (n_planned == 0 && p->n_vain >= MOST_VAIN)
+    struct slices slices = {.n = 0};
+    if (!p->plans.summary)
+        p->plans.summary = calloc(CPL_MAX_COMBINED_PLANS, sizeof *p->plans.summary);
+    int n = cpl_agree_all(state->private_comm, p->plans.summary) ? plan_all(state, &slices) : 0;
+    if (slices.n == 0 && p->n_vain >= MOST_VAIN)
         end_learning(state);
-    if (n_planned == 0)
+    if (slices.n == 0)
         learn_later(state);
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks, %d recurring exchanges, %d rerouted from now on",
-                state->size, n, p->phase == CPL_PT2PT_MANAGED ? n_planned : 0);
+                state->size, n, p->phase == CPL_PT2PT_MANAGED ? slices.n : 0);
     return true;
-}
-
-/* Whether it is still too early to plan what was seen to recur. Collective. */
-static bool looks_away(const struct cpl_comm_state *state)
-{
-    return !state->line->kept && is_early(state);
 }
 
 enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words)
 {
     (void)regular;
     bool rests = state->pt2pt->phase == CPL_PT2PT_RESTING;
-    if (rests && looks_away(state))
+    if (rests && !state->line->kept && is_early(state))
         return CPL_SETTLED;
     if (!rests && state->pt2pt->phase != CPL_PT2PT_MANAGED) {
         state->pt2pt->plans.turn.ns_mpi = cpl_pt2pt_ns_a_collective(state, words + N_LEAST);

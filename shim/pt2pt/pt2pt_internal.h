@@ -78,13 +78,11 @@ struct cpl_signature {
     struct cpl_samples *durations; /* durations in a profile run; NULL: none were taken */
     struct cpl_signature_message *message; /* n, in the order in which they were first sent */
     bool follows;                          /* while managed: mostly all of its messages come */
-    bool alone; /* no other planned signature begins with its first message */
     int64_t n_followed, n_abandoned;
     int64_t n_reduced;      /* how often a small reduction came next while learning */
     int64_t n_in_any_order; /* how often the result of that reduction did not depend on the order */
     int64_t n_behind;       /* how often one came before the next batch, next or not */
     bool waits; /* while managed: the complete batch waits for the reduction that comes next */
-    int64_t n_embedded, n_missed; /* how often a reduction came next, or something else */
 };
 
 /* The messages that have not been sent. While learning only their destinations are kept; while
@@ -158,7 +156,6 @@ struct cpl_pt2pt_plans {
 struct cpl_pt2pt_following {
     struct cpl_signature *signature; /* NULL: none */
     int n;                           /* number of messages that have gone into combined messages */
-    int step;                        /* step of the cycle */
     int plan;
 };
 
@@ -184,7 +181,6 @@ struct cpl_pt2pt {
     struct cpl_pt2pt_part part;
     struct cpl_pt2pt_learned learned;
     struct cpl_batch batch;
-    int64_t n_batches; /* since managed */
     struct cpl_known_exchanges known;
     enum cpl_embed_verdict reducing; /* verdict on a small reduction that is being entered */
     struct cpl_cycle cycle;          /* cycle of this rank's batches, while managed */

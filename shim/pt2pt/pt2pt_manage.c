@@ -1,6 +1,5 @@
 /* A managed communicator's batches, forwarding and end (doc/point-to-point.md). */
 #include "shim/carry/buffered.h"
-#include "shim/carry/messages.h"
 #include "shim/meet/agree.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/state/comm_state.h"
@@ -24,7 +23,7 @@ static void flush_planned(struct cpl_comm_state *state, const struct cpl_signatu
         struct cpl_segment segment;
         memcpy(&segment, p->batch.segments + at, sizeof segment);
         cpl_combined_put(&p->line->combined, plan, payload_of(s, state->rank, segment.dest),
-                         &segment, p->batch.segments + at + sizeof segment);
+                         &segment, p->batch.segments + at + sizeof segment, NULL, false);
         at += cpl_segment_bytes(&segment);
     }
     cpl_combined_end(&p->line->combined, plan);
@@ -43,34 +42,17 @@ void cpl_pt2pt_learn_order(struct cpl_comm_state *state)
         s->waits = plan != CPL_NO_PLAN && p->plans.embeds[plan] && 2 * s->n_reduced > s->times;
         s->follows = s->planned && !s->waits;
         s->plan = plan;
-        s->alone = s->planned;
         for (int j = 0; j < s->n; j++)
             s->message[j].payload = payload_of(s, state->rank, s->message[j].dest);
-        for (int i = 0; i < p->learned.n_signatures; i++)
-            if (i != k && p->learned.signature[i].planned &&
-                p->learned.signature[i].message[0].dest == s->message[0].dest &&
-                p->learned.signature[i].message[0].tag == s->message[0].tag)
-                s->alone = false;
     }
 }
 
-static bool begins(const struct cpl_signature *s, int dest, int tag)
+/* Whether the batch that the cycle expects is followed and begins with this message. */
+static bool begins(const struct cpl_pt2pt *p, int dest, int tag)
 {
-    return s->follows && s->message[0].dest == dest && s->message[0].tag == tag;
-}
-
-/* The step of the cycle for a batch that begins with this message: the expected one, or the next
- * one of the only signature with that beginning; -1: not known yet. */
-static int find_beginning(const struct cpl_pt2pt *p, int dest, int tag)
-{
-    const struct cpl_cycle *cycle = &p->cycle;
-    int expected = cycle->n > 0 ? cycle->step[cycle->at].signature : -1;
-    if (expected >= 0 && begins(&p->learned.signature[expected], dest, tag))
-        return cycle->at;
-    for (int k = 0; k < p->learned.n_signatures && cycle->n > 0; k++)
-        if (p->learned.signature[k].alone && begins(&p->learned.signature[k], dest, tag))
-            return cpl_cycle_find(cycle, k);
-    return -1;
+    int k = p->cycle.n > 0 ? p->cycle.step[p->cycle.at].signature : -1;
+    const struct cpl_signature *s = k >= 0 ? &p->learned.signature[k] : NULL;
+    return s && s->follows && s->message[0].dest == dest && s->message[0].tag == tag;
 }
 
 bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag)
@@ -82,15 +64,13 @@ bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag)
             return true;
         cpl_pt2pt_abandon(p);
     }
-    if (p->batch.n > 0)
+    if (p->batch.n > 0 || !begins(p, dest, tag))
         return false;
-    int step = find_beginning(p, dest, tag);
-    if (step < 0 || p->cycle.step[step].plan == CPL_NO_PLAN)
+    const struct cpl_step *step = &p->cycle.step[p->cycle.at];
+    if (step->plan == CPL_NO_PLAN)
         return false;
-    p->following.signature = &p->learned.signature[p->cycle.step[step].signature];
-    p->following.step = step;
-    p->following.plan = p->cycle.step[step].plan;
-    p->following.n = 0;
+    p->following = (struct cpl_pt2pt_following){.signature = &p->learned.signature[step->signature],
+                                                .plan = step->plan};
     cpl_context.busy.n_open_batches++;
     cpl_combined_begin(&p->line->combined, p->following.plan);
     return true;
@@ -109,18 +89,17 @@ int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,
     struct cpl_signature *s = p->following.signature;
     int result = MPI_SUCCESS;
     if (segment->dest != p->line->combined.rank)
-        result = cpl_combined_put_span(&p->line->combined, p->following.plan,
-                                       s->message[p->following.n].payload, segment, span,
-                                       s->n == s->n_dests);
+        result = cpl_combined_put(&p->line->combined, p->following.plan,
+                                  s->message[p->following.n].payload, segment, NULL, span,
+                                  s->n == s->n_dests);
     if (result != MPI_SUCCESS)
         cpl_pt2pt_abandon(p);
     if (result != MPI_SUCCESS || ++p->following.n < s->n)
         return result;
     cpl_combined_end(&p->line->combined, p->following.plan);
-    cpl_cycle_take(&p->cycle, p->following.step);
+    cpl_cycle_take(&p->cycle, p->cycle.at);
     p->following.signature = NULL;
     s->n_followed++;
-    p->n_batches++;
     count_planned(p, p->following.plan);
     cpl_context.busy.n_open_batches--;
     return result;
@@ -135,7 +114,6 @@ void cpl_pt2pt_abandon(struct cpl_pt2pt *p)
     if (++s->n_abandoned * FOLLOWED_PER_ABANDONED > s->n_followed)
         s->follows = false;
     p->following.signature = NULL;
-    p->n_batches++;
     cpl_context.busy.n_open_batches--;
 }
 
@@ -151,21 +129,9 @@ static int take_plan(struct cpl_pt2pt *p, const struct cpl_signature *s)
 
 static void batch_has_left(struct cpl_pt2pt *p)
 {
-    p->n_batches++;
     p->batch.n = 0;
     p->batch.used = 0;
     cpl_context.busy.n_open_batches--;
-}
-
-/* One in this many times that a batch waited for a reduction may have been in vain. */
-#define EMBEDDED_PER_MISSED 8
-
-/* Counts a batch that waited for a reduction and is sent without one. */
-static void miss(const struct cpl_pt2pt *p, struct cpl_signature *s)
-{
-    if (!p->reducing && !p->batch.reduced &&
-        ++s->n_missed * EMBEDDED_PER_MISSED > s->n_embedded + EMBEDDED_PER_MISSED)
-        s->waits = false;
 }
 
 void cpl_pt2pt_flush(struct cpl_comm_state *state)
@@ -176,8 +142,6 @@ void cpl_pt2pt_flush(struct cpl_comm_state *state)
         return;
     struct cpl_signature *s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
     int plan = take_plan(p, s);
-    if (s && s->waits)
-        miss(p, s);
     if (plan != CPL_NO_PLAN) {
         flush_planned(state, s, plan);
         count_planned(p, plan);
@@ -191,20 +155,15 @@ void cpl_pt2pt_flush(struct cpl_comm_state *state)
 
 static bool batch_waits(struct cpl_pt2pt *p)
 {
-    const struct cpl_signature *s = NULL;
-    if (p->batch.n > 0)
-        s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
-    return s && s->waits;
+    const struct cpl_signature *s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
+    return p->batch.n > 0 && s && s->waits;
 }
 
 static void batch_embedded(struct cpl_pt2pt *p)
 {
     if (p->batch.n == 0)
         return;
-    struct cpl_signature *s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
-    int plan = take_plan(p, s);
-    if (s)
-        s->n_embedded++;
+    int plan = take_plan(p, cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n));
     if (plan != CPL_NO_PLAN)
         count_planned(p, plan);
     batch_has_left(p);
@@ -253,8 +212,7 @@ static bool is_busy(const struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
     return !cpl_match_is_idle(&p->line->match) || p->line->synchronous || p->batch.n > 0 ||
-           p->following.signature || cpl_pt2pt_has_taken(state) ||
-           cpl_buffered_any(state->private_comm);
+           p->following.signature || cpl_buffered_any(state->private_comm);
 }
 
 bool cpl_pt2pt_drain(struct cpl_comm_state *state)

@@ -170,13 +170,11 @@ struct cpl_exchange_calls {
 struct cpl_open_requests {
     struct cpl_persistent *persistent;
     int64_t n_forgotten; /* persistent ones */
-    int n, n_buckets;
+    int n;               /* that have a handle of their own (carry/requests.h) */
     bool knows_null;
-    MPI_Status null_status;       /* of a receive from MPI_PROC_NULL, once it is known */
-    int n_by_mpi;                 /* receives that MPI carries out for the shim, open */
-    struct cpl_request **buckets; /* by handle (requests.h) */
+    MPI_Status null_status; /* of a receive from MPI_PROC_NULL, once it is known */
+    int n_by_mpi;           /* receives that MPI carries out for the shim, open */
     struct cpl_request *spare, *complete_send;
-    struct cpl_taken_message *taken_messages;
     struct cpl_buffered buffered;
 };
 

@@ -57,21 +57,22 @@ static struct cpl_lane open_end(int from, int to, int key, int64_t room)
     return (struct cpl_lane){.shared = made.lane[k].shared, .room = room};
 }
 
-bool cpl_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able,
-                    const struct cpl_lane_ends *out, const struct cpl_lane_ends *in)
+bool cpl_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able, struct cpl_lane_ends *out,
+                    struct cpl_lane_ends *in)
 {
     int rank;
     assert_true(able);
     PMPI_Comm_rank(comm, &rank);
     *lanes = (struct cpl_lanes){.memory = made.ranks_per_node > 1 ? &made : NULL};
     for (int side = 0; side < 2; side++) {
-        const struct cpl_lane_ends *ends = side ? in : out;
+        struct cpl_lane_ends *ends = side ? in : out;
         for (int32_t e = 0; e < ends->n; e++) {
-            int other = ends->rank[e], per = made.ranks_per_node;
-            bool near = per > 1 && rank / per == other / per && ends->room[e] <= CPL_LANE_MOST;
-            ends->lane[e] = near ? open_end(side ? other : rank, side ? rank : other, ends->key[e],
-                                            ends->room[e])
-                                 : (struct cpl_lane){.shared = NULL};
+            struct cpl_lane_end *end = &ends->end[e];
+            int other = end->rank, per = made.ranks_per_node;
+            bool near = per > 1 && rank / per == other / per && end->lane.room <= CPL_LANE_MOST;
+            end->lane =
+                near ? open_end(side ? other : rank, side ? rank : other, end->key, end->lane.room)
+                     : (struct cpl_lane){.room = end->lane.room};
         }
     }
     return true;

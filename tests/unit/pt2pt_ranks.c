@@ -5,7 +5,6 @@
 #include "mock_collectives.h"
 #include "mock_mpi.h"
 #include "shim/base/log.h"
-#include "shim/carry/messages.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/meeting.h"
 #include "shim/plan/plan_root.h"
@@ -53,7 +52,7 @@ bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
     const struct pt2pt_answers *a = &pt2pt.answers;
     int r = fibers_rank();
     int64_t reduced = input->n_messages > 0 ? (int64_t)input->reduced : CPL_EMBED_ANY_ORDER;
-    int64_t least = 0;
+    int64_t n_sent = input->n_messages, least = 0;
     pt2pt.n_planned += r == 0;
     assert_int_equal(input->turn->search, a->is_short ? CPL_SEARCH_SHORT : CPL_SEARCH_FULL);
     if (!cpl_agree_all(comm, input->able && a->no_plan != r))
@@ -63,6 +62,7 @@ bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
     output->n = 1;
     struct cpl_plan_summary *s = &output->summary[0];
     s->known = 1;
+    cpl_collective_Allreduce(&n_sent, &s->direct.sends_max, 1, MPI_INT64_T, MPI_MAX, comm);
     s->decided = a->gains;
     s->reason = a->gains ? CPL_LEFT_NOT : CPL_LEFT_NO_GAIN;
     s->plan_fingerprint = 1234;
@@ -130,16 +130,11 @@ void cpl_combined_abandon(struct cpl_combined *combined, int plan)
     (void)combined, (void)plan;
 }
 
-void cpl_combined_put(struct cpl_combined *combined, int plan, int32_t k,
-                      const struct cpl_segment *segment, const unsigned char *payload)
+int cpl_combined_put(struct cpl_combined *combined, int plan, int32_t k,
+                     const struct cpl_segment *segment, const unsigned char *payload,
+                     const struct cpl_span *span, bool only)
 {
-    (void)combined, (void)plan, (void)k, (void)segment, (void)payload;
-}
-
-int cpl_combined_put_span(struct cpl_combined *combined, int plan, int32_t k,
-                          const struct cpl_segment *segment, const struct cpl_span *span, bool only)
-{
-    (void)combined, (void)plan, (void)k, (void)segment, (void)span, (void)only;
+    (void)combined, (void)plan, (void)k, (void)segment, (void)payload, (void)span, (void)only;
     return MPI_SUCCESS;
 }
 
@@ -228,11 +223,10 @@ enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op 
     return CPL_EMBED_ANY_ORDER;
 }
 
-struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, const void *send,
-                                       const void *recv, int64_t count, MPI_Datatype type,
-                                       MPI_Op op, bool blocking)
+struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, int64_t count,
+                                       MPI_Datatype type, MPI_Op op, bool blocking)
 {
-    (void)state, (void)send, (void)recv, (void)count, (void)type, (void)op, (void)blocking;
+    (void)state, (void)count, (void)type, (void)op, (void)blocking;
     return NULL;
 }
 
@@ -248,12 +242,6 @@ int cpl_embed_iallreduce(struct cpl_comm_state *state, struct cpl_embed_kind *ki
 {
     (void)state, (void)kind, (void)send, (void)recv, (void)request;
     return MPI_ERR_INTERN;
-}
-
-bool cpl_pt2pt_has_taken(const struct cpl_comm_state *state)
-{
-    (void)state;
-    return false;
 }
 
 bool cpl_report_is_wanted(void)
@@ -476,8 +464,6 @@ void pt2pt_exchange(void)
         pt2pt_receive((r + n - k) % n, 5);
     for (int k = 1; k <= 2; k++)
         pt2pt_send((r + k) % n, 5);
-    if (pt2pt_of(r)->phase == CPL_PT2PT_MANAGED)
-        pt2pt_of(r)->n_batches++;
 }
 
 /* The ranks meet at blocking collectives only. */

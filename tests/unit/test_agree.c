@@ -43,9 +43,9 @@ static void reduce_behind(int r)
 {
     for (int k = 0; k < 4; k++) {
         pt2pt_exchange();
-        if (plan.late) { /* a third message */
-            pt2pt_receive((r + fibers_n() - 1) % fibers_n(), LATE_TAG);
-            pt2pt_send((r + 1) % fibers_n(), LATE_TAG);
+        if (plan.late) { /* a third neighbour */
+            pt2pt_receive((r + fibers_n() - 3) % fibers_n(), LATE_TAG);
+            pt2pt_send((r + 3) % fibers_n(), LATE_TAG);
         }
         cpl_pt2pt_close_batch(pt2pt_of(r));
         for (int i = 0; i < 2 && k < plan.from; i++) /* the second one is not behind a batch */
@@ -54,8 +54,8 @@ static void reduce_behind(int r)
     }
 }
 
-/* A plan by lanes that saves nothing by the model is tried where a rank sends more than two
- * messages, whether reductions come between or not. */
+/* A plan by lanes that saves nothing by the model is tried where a rank sends to more than two
+ * others, whether reductions come between or not. */
 static void test_reduced_behind(void **state)
 {
     (void)state;

@@ -24,13 +24,12 @@
 enum { MOST_RANKS = FIBERS_MOST, MOST_KEYS = 4, MOST_ENDS = MOST_RANKS * MOST_KEYS };
 enum { ALL = 1000, FIRST_NODE = 2000 }; /* communicators */
 
-enum fault { NO_FAULT, NOT_ABLE, NO_HEAP, NOT_MADE, NOT_ATTACHED, NO_SPLIT, TOO_MANY };
+enum fault { NO_FAULT, NOT_ABLE, NOT_MADE, NOT_ATTACHED, NO_SPLIT, TOO_MANY };
 
 /* One side's ends of a rank, in an order of its own. */
 struct side {
-    int32_t n, rank[MOST_ENDS], key[MOST_ENDS];
-    int64_t room[MOST_ENDS];
-    struct cpl_lane lane[MOST_ENDS];
+    int32_t n;
+    struct cpl_lane_end end[MOST_ENDS];
 };
 
 static struct {
@@ -260,23 +259,13 @@ void *__wrap_cpl_shared_attach(const struct cpl_shared_name *name, char *why)
     return __real_cpl_shared_attach(&seen, why);
 }
 
-/* The heap fails for one rank. */
-static void turn(int rank)
-{
-    heap.counts = world.fault == NO_HEAP && rank == world.faulty;
-}
-
 /* ---- ranks ---- */
 
 static void add(struct side *side, int rank, int key, int64_t room)
 {
     int at = random_below(&world.random, ++side->n), last = side->n - 1;
-    side->rank[last] = side->rank[at];
-    side->key[last] = side->key[at];
-    side->room[last] = side->room[at];
-    side->rank[at] = rank;
-    side->key[at] = key;
-    side->room[at] = room;
+    side->end[last] = side->end[at];
+    side->end[at] = (struct cpl_lane_end){rank, key, {.room = room}};
 }
 
 /* Edges between random pairs, some with several keys; some ranks have none. */
@@ -288,7 +277,6 @@ static void begin(int n, int per_node, uint64_t seed)
     world.per_node = per_node;
     world.random = seed;
     fibers_begin(n, seed);
-    fibers_turn = turn;
     bool is_alone[MOST_RANKS];
     for (int r = 0; r < n; r++) {
         is_alone[r] = random_below(&world.random, 5) == 0;
@@ -309,13 +297,7 @@ static void begin(int n, int per_node, uint64_t seed)
 
 static bool is_shared(int rank, const struct side *side, int32_t e)
 {
-    return node_of(rank) == node_of(side->rank[e]) && side->room[e] <= CPL_LANE_MOST;
-}
-
-static struct cpl_lane_ends ends(struct side *side, bool able)
-{
-    return (struct cpl_lane_ends){able ? side->n : 0, side->rank, side->key, side->room,
-                                  side->lane};
+    return node_of(rank) == node_of(side->end[e].rank) && side->end[e].lane.room <= CPL_LANE_MOST;
 }
 
 /* Places in this process where some shared memory of carpool's is. */
@@ -335,12 +317,9 @@ static void open_lanes(int rank)
 {
     struct side *out = &world.out[rank], *in = &world.in[rank];
     for (int32_t e = 0; e < out->n; e++)
-        out->lane[e].shared = (unsigned char *)"left from before";
-    bool able = !is_faulty(NOT_ABLE);
-    const struct cpl_lane_ends to = ends(out, able), from = ends(in, able);
-    for (int32_t e = 0; e < out->n && !able; e++)
-        out->lane[e].shared = NULL;
-    world.opened[rank] = cpl_lanes_open(&world.lanes[rank], ALL, able, &to, &from);
+        out->end[e].lane.shared = (unsigned char *)"left from before";
+    struct cpl_lane_ends to = {out->n, out->end}, from = {in->n, in->end};
+    world.opened[rank] = cpl_lanes_open(&world.lanes[rank], ALL, !is_faulty(NOT_ABLE), &to, &from);
 }
 
 /* Fills slot after slot, to the last byte, with what tells the lane and the message. */
@@ -348,11 +327,12 @@ static void write_all(int rank)
 {
     struct side *out = &world.out[rank];
     for (int32_t e = 0; e < out->n; e++)
-        for (int k = 0; out->lane[e].shared && k < CPL_LANE_SLOTS; k++) {
-            unsigned char *slot = cpl_lane_next(&out->lane[e]);
+        for (int k = 0; out->end[e].lane.shared && k < CPL_LANE_SLOTS; k++) {
+            unsigned char *slot = cpl_lane_next(&out->end[e].lane);
             assert_non_null(slot);
-            memset(slot, rank * 19 + out->rank[e] * 5 + out->key[e] + k, (size_t)out->room[e]);
-            cpl_lane_send(&out->lane[e], out->room[e]);
+            memset(slot, rank * 19 + out->end[e].rank * 5 + out->end[e].key + k,
+                   (size_t)out->end[e].lane.room);
+            cpl_lane_send(&out->end[e].lane, out->end[e].lane.room);
         }
 }
 
@@ -360,15 +340,16 @@ static void read_all(int rank)
 {
     struct side *in = &world.in[rank];
     for (int32_t e = 0; e < in->n; e++)
-        for (int k = 0; in->lane[e].shared && k < CPL_LANE_SLOTS; k++) {
+        for (int k = 0; in->end[e].lane.shared && k < CPL_LANE_SLOTS; k++) {
             int64_t bytes = -1;
-            const unsigned char *message = cpl_lane_look(&in->lane[e], &bytes);
+            const unsigned char *message = cpl_lane_look(&in->end[e].lane, &bytes);
             assert_non_null(message);
-            assert_int_equal(bytes, in->room[e]);
+            assert_int_equal(bytes, in->end[e].lane.room);
             for (int64_t b = 0; b < bytes; b++)
-                if (message[b] != (unsigned char)(in->rank[e] * 19 + rank * 5 + in->key[e] + k))
-                    fail_msg("byte %d of rank %d's message to %d", (int)b, in->rank[e], rank);
-            cpl_lane_take(&in->lane[e]);
+                if (message[b] !=
+                    (unsigned char)(in->end[e].rank * 19 + rank * 5 + in->end[e].key + k))
+                    fail_msg("byte %d of rank %d's message to %d", (int)b, in->end[e].rank, rank);
+            cpl_lane_take(&in->end[e].lane);
         }
 }
 
@@ -404,11 +385,11 @@ static int open_and_check(bool expected)
         const struct side *out = &world.out[r], *in = &world.in[r];
         assert_int_equal(world.opened[r], expected);
         for (int32_t e = 0; e < out->n; e++) {
-            assert_int_equal(out->lane[e].shared != NULL, expected && is_shared(r, out, e));
-            n += out->lane[e].shared != NULL;
+            assert_int_equal(out->end[e].lane.shared != NULL, expected && is_shared(r, out, e));
+            n += out->end[e].lane.shared != NULL;
         }
         for (int32_t e = 0; e < in->n; e++)
-            assert_int_equal(in->lane[e].shared != NULL, expected && is_shared(r, in, e));
+            assert_int_equal(in->end[e].lane.shared != NULL, expected && is_shared(r, in, e));
     }
     assert_int_equal(n_maps() > 0, n > 0);
     return n;
@@ -464,23 +445,20 @@ static void test_off(void **state)
     for (int r = 0; r < 6; r++) {
         assert_true(world.opened[r]);
         for (int32_t e = 0; e < world.out[r].n; e++)
-            assert_null(world.out[r].lane[e].shared);
+            assert_null(world.out[r].end[e].lane.shared);
     }
     assert_int_equal(n_maps(), 0);
     assert_int_equal(world.n_lines, 0);
 }
 
-/* Opens with a fault, that of the heap at its allocation number fail_at (0: of another kind). */
-static void open_and_fail(int64_t fail_at)
+static void open_and_fail(void)
 {
-    heap = (struct failing_heap){.fail_at = fail_at, .n_live = heap.n_live};
     open_and_check(false);
     close_and_check();
-    assert_int_equal(heap.n_failed, fail_at > 0);
 }
 
 /* Opens twice with a fault, and again without. Returns the lines of the log. */
-static int open_with(enum fault fault, int rank, uint64_t seed, int64_t fail_at)
+static int open_with(enum fault fault, int rank, uint64_t seed)
 {
     begin(9, 3, seed);
     world.fault = fault;
@@ -488,13 +466,12 @@ static int open_with(enum fault fault, int rank, uint64_t seed, int64_t fail_at)
     int64_t *bytes = &fibers_context(rank)->machine.lane_bytes;
     const int64_t open = fault == TOO_MANY ? INT64_C(1) << 30 : 0;
     *bytes = open;
-    open_and_fail(fail_at);
-    open_and_fail(fail_at);
+    open_and_fail();
+    open_and_fail();
     assert_int_equal(*bytes, open);
     int n_lines = world.n_lines;
     world.fault = NO_FAULT;
     *bytes = 0;
-    heap.fail_at = 0;
     open_and_check(true);
     close_and_check();
     assert_int_equal(*bytes, 0);
@@ -519,19 +496,17 @@ static void test_faults(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < 40; seed++) {
         int rank = (int)(seed % 9), node = rank / 3;
-        assert_int_equal(open_with(NOT_ABLE, rank, seed, 0), 0); /* the caller has said why */
+        assert_int_equal(open_with(NOT_ABLE, rank, seed), 0); /* the caller has said why */
         if (shares(node, seed)) {
-            assert_int_equal(open_with(NOT_MADE, node * 3, seed, 0), 1);
+            assert_int_equal(open_with(NOT_MADE, node * 3, seed), 1);
             assert_non_null(strstr(world.line, "(no room for shared memory: "));
             assert_non_null(strstr(world.line, "CARPOOL_LANES=off"));
             if (rank % 3 > 0)
-                assert_int_equal(open_with(NOT_ATTACHED, rank, seed, 0), 1);
-            assert_int_equal(open_with(TOO_MANY, rank, seed, 0), 1);
+                assert_int_equal(open_with(NOT_ATTACHED, rank, seed), 1);
+            assert_int_equal(open_with(TOO_MANY, rank, seed), 1);
             assert_non_null(strstr(world.line, " bytes on a node, more than 1073741824); "));
         }
-        assert_int_equal(open_with(NO_HEAP, rank, seed, 1), 1);
-        assert_int_equal(open_with(NO_HEAP, rank, seed, 2), 1);
-        assert_int_equal(open_with(NO_SPLIT, rank, seed, 0), 1);
+        assert_int_equal(open_with(NO_SPLIT, rank, seed), 1);
     }
 }
 
