@@ -64,7 +64,6 @@ struct cpl_neighbor_data {
 
 /* What a rank learns of blocking calls, mostly of MPI_Alltoallv and MPI_Alltoallw (neighbor.c). */
 struct cpl_learned {
-    struct cpl_adjacency own; /* who sends to whom, as planned */
     int n_extra_most;         /* messages outside the plan that a call may have */
     struct cpl_date date;     /* of the calls: the ranks agree, or review that; alike on them */
     int n_vain;               /* agreements that came to nothing; alike on all ranks */
@@ -94,18 +93,6 @@ struct cpl_exchange_plans {
     struct cpl_trial trial;              /* trial of MPI and the candidates, in phase PLANNED */
     struct cpl_timeline *timeline; /* this rank's blocking calls; NULL: none was timed, or there is
                                       to be no report */
-};
-
-/* How this rank's neighbours take part. Set when the exchange is planned. */
-struct cpl_exchange_ends {
-    bool *out_straight; /* per out-message: whether it is always sent straight and not part of the
-                           plan */
-    int *payload;       /* number of the out-message that is payload k of the plan */
-    int *in_part;     /* the in-neighbours of each in-message, in the sender's order of its parallel
-                         edges; the next two are in the same memory */
-    int *self_from;   /* for each in-neighbour that is the rank itself: the out-neighbour that its
-                         data comes from */
-    int *in_straight; /* per in-message: 1, it is always sent straight; else 0 */
 };
 
 /* The order in which its messages leave (neighbor_order.c). */
@@ -149,14 +136,15 @@ struct cpl_exchange {
     int64_t data_most; /* allgathers: the most bytes of all ranks together in a call; else 0 */
     int first_tag;     /* first tag on the private communicator: tags of the executor, then one for
                           straight messages */
-    const struct cpl_adjacency *adjacency; /* the communicator's adjacency, or that of `learned` */
+    const struct cpl_adjacency *adjacency; /* the communicator's; of an alltoall once it is planned:
+                                              of `notes` */
     struct cpl_learned learned;            /* for MPI_Alltoallv and MPI_Alltoallw only */
     struct cpl_samples direct;             /* durations of this rank's calls that MPI carried */
     struct cpl_samples planned;            /* durations of this rank's calls that plans carried */
     struct cpl_exchange_plans plans;
-    struct cpl_order order; /* order in which its messages are sent */
-    struct cpl_exchange_ends ends;
-    struct cpl_neighbor_data data; /* data of the current blocking call */
+    struct cpl_order order;           /* order in which its messages are sent */
+    struct cpl_neighbor_notes *notes; /* by which it is planned; NULL: it is not */
+    struct cpl_neighbor_data data;    /* data of the current blocking call */
     struct cpl_exchange_started nonblocking;
     struct cpl_exchange *next_pending; /* list from cpl_context.busy.first_pending */
 };

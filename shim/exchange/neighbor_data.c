@@ -237,7 +237,7 @@ void cpl_carrying_receive(struct cpl_carrying *c, int m)
 {
     const struct cpl_neighbors *in = &c->x->adjacency->in;
     for (int p = in->first_part[m]; p < in->first_part[m + 1]; p++)
-        start_span(c, false, &c->data->in_span[c->x->ends.in_part[p]], in->rank[m]);
+        start_span(c, false, &c->data->in_span[c->x->notes->in_part[p]], in->rank[m]);
 }
 
 static void send(struct cpl_carrying *c, int m)
@@ -250,23 +250,23 @@ static void send(struct cpl_carrying *c, int m)
 void cpl_carrying_start(struct cpl_carrying *c)
 {
     const struct cpl_adjacency *a = c->x->adjacency;
-    const struct cpl_exchange_ends *ends = &c->x->ends;
+    const struct cpl_neighbor_notes *notes = c->x->notes;
     struct cpl_neighbor_data *data = c->data;
     for (int m = 0; m < a->in.n_messages; m++)
-        if (ends->in_straight[m])
+        if (notes->in_straight[m])
             cpl_carrying_receive(c, m);
     for (int k = 0; k < data->n_extra; k++)
         start_span(c, data->extra[k].sent, &data->extra[k].span, data->extra[k].rank);
     for (int m = 0; m < a->out.n_messages; m++) {
         int64_t bytes = cpl_neighbor_payload_bytes(data, a, m);
-        bool rides = !ends->out_straight[m] && bytes <= cpl_context.settings.size_limit;
+        bool rides = !notes->straight[m] && bytes <= cpl_context.settings.size_limit;
         data->out_bytes[m] = rides ? bytes : CPL_STRAIGHT;
         if (!rides)
             send(c, m);
     }
     for (int k = 0; k < a->in.n_self; k++)
         cpl_carrying_note(
-            c, cpl_span_copy(&data->out_span[ends->self_from[k]], &data->in_span[a->in.self[k]]));
+            c, cpl_span_copy(&data->out_span[notes->self_from[k]], &data->in_span[a->in.self[k]]));
 }
 
 bool cpl_carrying_progress(struct cpl_carrying *c)

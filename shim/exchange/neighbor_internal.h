@@ -46,20 +46,26 @@ int64_t cpl_neighbor_payload_bytes(const struct cpl_neighbor_data *data,
  * send side what it receives. Local. */
 struct cpl_comm_state *cpl_neighbor_describe(struct cpl_neighbor_call *call);
 
-/* What a rank notes of a call until its exchange is planned: of a nonblocking one until it is
- * decided whether such calls are carried (neighbor_serve.c). */
+/* What a rank notes of a call: of a nonblocking one until it is decided whether such calls are
+ * carried (neighbor_serve.c). An exchange keeps those by which it is planned. One block of memory,
+ * but for `own`. */
 struct cpl_neighbor_notes {
     bool usable;
-    bool *straight; /* per out-message: too large for combined messages; the exchange's, once it is
-                       planned, like the next */
-    int *payload;   /* numbers of the other messages; and room for all that has numbers */
+    bool *straight; /* per out-message: too large for combined messages */
+    int *payload;   /* number of the out-message that is payload k of the plan */
     struct cpl_pattern_entry *messages; /* these */
     int n;                              /* how many there are */
     int64_t n_straight, straight_bytes;
     int *token_out, *token_in; /* what senders tell receivers (neighbor_plan.c) */
     int *ones, *displs;
     MPI_Request request;      /* of the tokens; MPI_REQUEST_NULL: they are here */
-    struct cpl_adjacency own; /* who sends to whom in an alltoall */
+    struct cpl_adjacency own; /* who sends to whom in an alltoall, as planned */
+    /* By the tokens: */
+    int *in_part;     /* the in-neighbours of each in-message, in the sender's order of its parallel
+                         edges */
+    int *self_from;   /* for each in-neighbour that is the rank itself: the out-neighbour that its
+                         data comes from */
+    int *in_straight; /* per in-message: 1, it is always sent straight; else 0 */
 };
 
 /* Notes with room for the messages of an exchange, usable; NULL when memory ran out. Local. */
@@ -80,10 +86,9 @@ enum { CPL_SUM_MESSAGES, CPL_SUM_SMALL, CPL_SUM_NEW, CPL_SUM_UNABLE, CPL_N_SUMS 
  * communicator; alike on all ranks. */
 enum cpl_left_alone cpl_alltoall_why_not(const struct cpl_comm_state *state, const int64_t *mine);
 
-/* Plans the noted messages, when the tokens are here; of an alltoall if they promise anything.
+/* Plans the exchange by its notes, when the tokens are here; an alltoall if they promise anything.
  * Collective over the private communicator; the same result on all ranks. */
-bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x,
-                             struct cpl_neighbor_notes *notes);
+bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x);
 
 /* Plans an exchange on all ranks, for the messages of this call, and gives up the plans that it
  * has: its phase is PLANNED or DIRECT afterwards, or LEARNING if it is to be planned again.

@@ -35,10 +35,10 @@ struct cpl_candidate {
  *   - the messages: m < out.n_messages goes to out.rank[m], m < in.n_messages comes from
  *     in.rank[m];
  *   - their parts, several where edges are parallel, in the sender's order: the spans
- *     data->out_span[out.part[p]] and data->in_span[ends.in_part[p]], where
+ *     data->out_span[out.part[p]] and data->in_span[notes.in_part[p]], where
  *     first_part[m] <= p < first_part[m + 1];
  *   - extras, data->extra: messages of an MPI_Alltoallv outside the plan that both ends know of;
- *   - messages of the rank to itself: ends.self_from.
+ *   - messages of the rank to itself: notes.self_from.
  *
  * data->requests has room for a request for each of them. Start and progress go on after an error,
  * which is kept in `result`: others wait for what they are owed. */

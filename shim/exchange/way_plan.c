@@ -10,7 +10,7 @@
 static int64_t payload_size(void *context, int32_t k)
 {
     const struct cpl_carrying *c = context;
-    return c->data->out_bytes[c->x->ends.payload[k]];
+    return c->data->out_bytes[c->x->notes->payload[k]];
 }
 
 static int pack_payload(void *context, int32_t k, unsigned char *to)
@@ -18,7 +18,7 @@ static int pack_payload(void *context, int32_t k, unsigned char *to)
     const struct cpl_carrying *c = context;
     const struct cpl_neighbors *out = &c->x->adjacency->out;
     const struct cpl_span *spans = c->data->out_span;
-    int m = c->x->ends.payload[k], first = out->first_part[m], end = out->first_part[m + 1];
+    int m = c->x->notes->payload[k], first = out->first_part[m], end = out->first_part[m + 1];
     if (c->data->same_payload || end - first == 1)
         return cpl_span_pack(&spans[out->part[first]], to);
     unsigned char *data = to + (size_t)(end - first) * sizeof(uint32_t);
@@ -58,7 +58,7 @@ static int unpack_parts(struct cpl_carrying *c, int first, int n_parts, const un
         memcpy(&length, data + (size_t)p * sizeof length, sizeof length);
         if (length > bytes - at)
             return MPI_ERR_INTERN;
-        cpl_carrying_note(c, cpl_span_unpack(&c->data->in_span[c->x->ends.in_part[first + p]],
+        cpl_carrying_note(c, cpl_span_unpack(&c->data->in_span[c->x->notes->in_part[first + p]],
                                              data + at, length));
         at += length;
     }
@@ -79,7 +79,7 @@ static int deliver_payload(void *context, int32_t owner, const unsigned char *da
         return unpack_parts(c, first, n_parts, data, bytes);
     for (int p = first; p < first + n_parts; p++)
         cpl_carrying_note(c,
-                          cpl_span_unpack(&c->data->in_span[c->x->ends.in_part[p]], data, bytes));
+                          cpl_span_unpack(&c->data->in_span[c->x->notes->in_part[p]], data, bytes));
     return MPI_SUCCESS;
 }
 
