@@ -70,8 +70,8 @@ static void plan_at_root(struct cpl_allgather *a, const struct cpl_decision *dec
     struct cpl_machine machine;
     struct cpl_error error;
     double start = PMPI_Wtime();
-    enum cpl_status status = cpl_plan_root_machine(decision->n_ranks, decision->headers,
-                                                   sizeof(struct cpl_seat), &machine, &error);
+    enum cpl_status status =
+        cpl_plan_root_machine(decision->n_ranks, decision->seats, &machine, &error);
     if (!status) {
         status = cpl_allgather_plan(&machine, a->rank_at, a->plan.model, &error);
         a->plan.measured = machine.distance_us != NULL;
@@ -88,12 +88,10 @@ static void plan_at_root(struct cpl_allgather *a, const struct cpl_decision *dec
 static bool find_plan(struct cpl_comm_state *state)
 {
     struct cpl_allgather *a = state->allgathers.kept;
-    const struct cpl_seat seat = cpl_agree_seat(state->private_comm);
     struct cpl_decision decision;
     cpl_decision_open(&decision, state->private_comm);
-    bool ready = cpl_decision_hand_in(
-        &decision,
-        &(struct cpl_handed_in){.able = true, .header = &seat, .header_bytes = sizeof seat});
+    bool ready =
+        cpl_decision_hand_in(&decision, &(struct cpl_handed_in){.able = true, .seated = true});
     if (ready) {
         if (cpl_decision_is_root(&decision))
             plan_at_root(a, &decision);

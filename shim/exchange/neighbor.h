@@ -5,6 +5,7 @@
 #ifndef CARPOOL_NEIGHBOR_H
 #define CARPOOL_NEIGHBOR_H
 
+#include "planner/arena.h"
 #include "shim/base/names.h"
 #include "shim/base/samples.h"
 #include "shim/carry/executor.h"
@@ -56,9 +57,10 @@ struct cpl_neighbor_data {
     struct cpl_in_place *in_place; /* what is received into the room */
     int n_in_place;
     unsigned char *room;
-    int64_t n_room;        /* its bytes */
-    MPI_Request *requests; /* requests of messages that go straight */
-    MPI_Status *statuses;  /* statuses of those requests */
+    int64_t n_room;         /* its bytes */
+    struct cpl_arena arena; /* of the arrays */
+    MPI_Request *requests;  /* requests of messages that go straight */
+    MPI_Status *statuses;   /* statuses of those requests */
     int n_requests;
 };
 

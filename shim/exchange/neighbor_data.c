@@ -80,7 +80,8 @@ int64_t cpl_neighbor_rank_bytes(const struct cpl_neighbor_side *side, int rank)
     return cpl_neighbor_resolve_rank(side, rank, &span) ? cpl_span_bytes(&span) : -1;
 }
 
-#define MAKE(member, n) ((data->member = calloc((n) + 1, sizeof *data->member)) != NULL)
+#define MAKE(member, n)                                                                            \
+    ((data->member = cpl_arena_alloc(&data->arena, n, sizeof *data->member)) != NULL)
 bool cpl_neighbor_data_make(struct cpl_neighbor_data *data, const struct cpl_adjacency *a,
                             int n_extra)
 {
@@ -93,14 +94,8 @@ bool cpl_neighbor_data_make(struct cpl_neighbor_data *data, const struct cpl_adj
 
 void cpl_neighbor_data_free(struct cpl_neighbor_data *data)
 {
-    free(data->out_span);
-    free(data->in_span);
-    free(data->out_bytes);
-    free(data->extra);
-    free(data->in_place);
+    cpl_arena_free(&data->arena);
     free(data->room);
-    free(data->requests);
-    free(data->statuses);
     *data = (struct cpl_neighbor_data){.out_span = NULL};
 }
 

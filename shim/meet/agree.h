@@ -33,11 +33,12 @@ void cpl_agree_graph(MPI_Comm made);
  * comm. Collective. */
 bool cpl_agree_split_node(MPI_Comm comm, MPI_Comm *node);
 
-/* Where a rank sits. Those who plan find it where each rank's header begins (decision.h). */
+/* Where a rank sits. */
 struct cpl_seat {
     int64_t node; /* that ranks of the same node share: set by the user's ranks per node, or the
                      first rank that shares memory */
     int64_t world_rank;
+    int64_t word; /* what else it says where seats are handed in (decision.h) */
 };
 
 /* The calling rank's. Errors must return on comm. Collective. */

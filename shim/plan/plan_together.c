@@ -71,7 +71,7 @@ static bool find_machine(struct cpl_together *p)
     struct cpl_error error;
     const struct cpl_seat seat = cpl_agree_seat(p->comm);
     const int bytes = sizeof seat;
-    unsigned char *seats = calloc((size_t)p->n_ranks, sizeof seat);
+    struct cpl_seat *seats = calloc((size_t)p->n_ranks, sizeof seat);
     memset(&costs, 0, sizeof costs);
     if (p->rank == 0)
         cpl_plan_root_costs(&costs);
@@ -79,8 +79,8 @@ static bool find_machine(struct cpl_together *p)
     bool made = cpl_agree_all(p->comm, seats);
     if (made) {
         cpl_collective_Allgather(&seat, bytes, MPI_BYTE, seats, bytes, MPI_BYTE, p->comm);
-        made = cpl_agree_all(p->comm, !cpl_plan_machine(p->n_ranks, seats, sizeof seat, &costs,
-                                                        &p->machine, &error));
+        made = cpl_agree_all(p->comm,
+                             !cpl_plan_machine(p->n_ranks, seats, &costs, &p->machine, &error));
         p->machine.lanes = cpl_context.settings.lanes;
     }
     free(seats);
@@ -174,7 +174,7 @@ static void add_ports(struct cpl_together *p)
     p->failed |= !to;
     for (int64_t k = 0; k < came; k++) {
         struct cpl_together_wave wave;
-        memcpy(&wave, p->came.records + (size_t)k * sizeof wave, sizeof wave);
+        memcpy(&wave, (unsigned char *)p->came.at + (size_t)k * sizeof wave, sizeof wave);
         cpl_port_load_add(&p->wave[k % p->n_waves].port,
                           &(struct cpl_rank_load){.net_out = wave.port.net_out,
                                                   .net_in = wave.port.net_in,
@@ -345,7 +345,8 @@ static void free_all(struct cpl_together *p)
     free(p->candidate);
     free(p->sum);
     free(p->wave);
-    free(p->came.records);
+    free(p->came.at);
+    free(p->leaving.at);
     cpl_machine_free(&p->machine);
 }
 
