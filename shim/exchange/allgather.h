@@ -56,11 +56,7 @@ struct cpl_allgather_plan {
 
 /* The allgathers of one communicator. */
 struct cpl_allgather {
-    int64_t n_calls;          /* number of larger calls; alike on all ranks, as are the next four */
-    double worth_us;          /* rough time that those calls took */
-    double enough_us;         /* at which the ranks agree again; 0: they have not yet */
-    bool agreed;              /* the ranks agreed, or tried to */
-    enum cpl_left_alone left; /* why they have not */
+    bool agreed; /* the ranks agreed, or tried to; alike on all ranks, as is the next */
     struct cpl_allgather_plan plan;
     int32_t *rank_at; /* for each way, the rank of every point */
     struct cpl_gathering as_they_are[CPL_N_ALLGATHER_WAYS], placed[CPL_N_ALLGATHER_WAYS];

@@ -93,20 +93,24 @@ bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exch
 /* Plans an exchange on all ranks, for the messages of this call, and gives up the plans that it
  * has: its phase is PLANNED or DIRECT afterwards, or LEARNING if it is to be planned again.
  * Collective. */
-void cpl_neighbor_plan(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange *x);
 
-/* Begins a blocking call: counts it, and waits for earlier nonblocking calls. Local. */
-void cpl_neighbor_enter(struct cpl_exchange *x);
+/* What is different in the lives of blocking calls (neighbor.c). Both collective. */
+struct cpl_life {
+    /* Plans the exchange: it is not in phase LEARNING afterwards, unless it is to be planned again.
+     */
+    void (*plan)(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                 struct cpl_exchange *x);
+    /* Finds the data of a call that a candidate is to carry. False: MPI would refuse an argument,
+     * or there is no room. */
+    bool (*resolve)(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                    struct cpl_exchange *x);
+};
 
-/* Goes on with a blocking call that has been entered: returns what cpl_neighbor_carry does, once
- * the exchange has been planned or not. `resolve` finds the data of a call that a candidate is to
- * carry; NULL: it is found in x->data. Collective. */
-typedef bool cpl_neighbor_resolver(const struct cpl_neighbor_call *call,
-                                   const struct cpl_comm_state *state, struct cpl_exchange *x);
-bool cpl_neighbor_carry_entered(struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                                struct cpl_exchange *x, cpl_neighbor_resolver *resolve,
-                                int *result);
+/* What cpl_neighbor_carry does, of an exchange with this life. */
+bool cpl_life_carry(const struct cpl_life *life, struct cpl_neighbor_call *call,
+                    struct cpl_comm_state *state, struct cpl_exchange *x, int *result);
 
 /* Whether it is too early to plan a blocking call's exchange (cpl_plan_is_early); the exchange
  * notes when the ranks ask again or, where it is not, how long to search for. n_messages: those of

@@ -309,7 +309,7 @@ bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exch
                          by_rank ? tell_ranks(state, x) : read_tokens(x, x->notes->token_in));
 }
 
-void cpl_neighbor_plan(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange *x)
 {
     if (x->phase == CPL_PHASE_PLANNED)
@@ -344,8 +344,9 @@ bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, const struct cp
         1e3 * (cpl_samples_quartile(&x->direct) * (double)(x->calls - 1 - x->calls_planned) +
                cpl_samples_quartile(&x->planned) * (double)x->calls_planned);
     bool planned = x->phase == CPL_PHASE_PLANNED;
-    bool early = cpl_plan_is_early(state->private_comm, &input,
-                                   planned ? ms * GAIN_OF_SEARCHING_ON : ms, x->calls, s->again);
+    bool early =
+        cpl_plan_is_early(state->private_comm, &input, planned ? ms * GAIN_OF_SEARCHING_ON : ms,
+                          x->calls, s->again || x->kind >= CPL_KIND_ALLGATHER);
     if (early)
         cpl_date_put_off(&x->learned.date, x->calls, s->turn.pause);
     else
