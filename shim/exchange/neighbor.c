@@ -149,10 +149,8 @@ static int run(const struct cpl_neighbor_call *call, struct cpl_comm_state *stat
     const struct cpl_candidate *carries = x->plans.carries;
     struct cpl_carrying c = {
         .state = state, .x = x, .way = carries->way, .made = carries->made, .data = &x->data};
-    x->data.n_requests = 0;
     c.way->start(&c);
     c.way->wait(&c);
-    cpl_carrying_unpack_aside(&c);
     if (c.result != MPI_SUCCESS)
         PMPI_Comm_call_errhandler(call->comm, c.result);
     return c.result;

@@ -178,17 +178,7 @@ void cpl_neighbor_op_free(struct cpl_neighbor_op *op);
 /* Waits, while polling, until nothing of an exchange is pending; frees spare operations. */
 void cpl_neighbor_drain(struct cpl_exchange *x);
 
-/* The pieces of which ways carry a call (way.h): what goes from the program's buffers
- * to the program's buffers, each message on its own. A way takes those that it does not carry
- * otherwise.
- *
- * Order of calls: a way's `start` calls the pieces, receives before sends; its `progress` and
- * `wait` may be the ones here, or call them when their own part is done. Errors are kept in
- * c->result, and nothing stops at one. Receiving and sending one message are two sides of one
- * thing: what one end sends straight the other must expect by cpl_carrying_receive. Thread rule:
- * one thread. */
-
-/* Keeps MPI's result when it is the first error. */
+/* Keeps MPI's result when it is the first error: nothing stops at one. */
 static inline void cpl_carrying_note(struct cpl_carrying *c, int code)
 {
     if (c->result == MPI_SUCCESS)
@@ -199,23 +189,7 @@ static inline void cpl_carrying_note(struct cpl_carrying *c, int code)
 void cpl_carrying_move(struct cpl_carrying *c, bool sends, const struct cpl_span *span, int peer,
                        int tag, MPI_Request *request);
 
-/* Starts to receive in-message m, with all its parts, into the program's buffer. Local. */
-void cpl_carrying_receive(struct cpl_carrying *c, int m);
-
-/* Starts the messages that go straight from the program's buffers and into them, receives first,
- * with those that are not among the neighbours'; sets data->out_bytes. Copies the messages of the
- * rank to itself. Local. */
-void cpl_carrying_start(struct cpl_carrying *c);
-
-/* A call is complete: what came into the room goes to its place. Local. */
-void cpl_carrying_unpack_aside(struct cpl_carrying *c);
-
-/* Whether all requests are complete; never waits. Local. */
-bool cpl_carrying_progress(struct cpl_carrying *c);
-
-/* Waits for all requests, or for some; with collectives that poll, it does, too
- * (wait/collective.h). */
-void cpl_carrying_wait(struct cpl_carrying *c);
+/* Waits for some requests; with collectives that poll, it does, too (wait/collective.h). */
 void cpl_carrying_wait_for(struct cpl_carrying *c, int n, MPI_Request *requests,
                            MPI_Status *statuses);
 

@@ -100,7 +100,6 @@ struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *cal
 static void complete(struct cpl_neighbor_op *op)
 {
     struct cpl_exchange *x = op->carrying.x;
-    cpl_carrying_unpack_aside(&op->carrying);
     cpl_request_close_collective(op->request, op->carrying.result);
     if (op->request->persistent)
         return;
@@ -116,7 +115,6 @@ static bool advance(struct cpl_exchange *x)
     for (struct cpl_neighbor_op *op; (op = x->nonblocking.pending); any = true) {
         const struct cpl_way *way = op->carrying.way;
         if (!op->running) {
-            op->data.n_requests = 0;
             op->carrying.result = MPI_SUCCESS;
             way->start(&op->carrying);
         }

@@ -7,7 +7,7 @@
  * A blocking call starts and then waits; a nonblocking or persistent one begins when the program
  * makes it, starts when those before it are complete, and progresses while this rank polls. An
  * exchange carries one call at a time, so that `made` may hold what the way knows of the call that
- * is under way. neighbor_internal.h has the pieces that ways are made of. */
+ * is under way. */
 #ifndef CARPOOL_WAY_H
 #define CARPOOL_WAY_H
 

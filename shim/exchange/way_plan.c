@@ -1,11 +1,34 @@
 /* The way by a plan: between the program's buffers and the executor. Messages that are too large to
- * share go straight. */
+ * share go straight, from the program's buffers into them: what one end sends so the other must
+ * expect by `receive`. */
 #include "shim/exchange/neighbor_internal.h"
 
 #include "shim/meet/agree.h"
 #include "shim/state/context.h"
 
 #include <string.h>
+
+/* Starts to send or receive a message that goes straight. */
+static void start_span(struct cpl_carrying *c, bool sends, const struct cpl_span *span, int peer)
+{
+    cpl_carrying_move(c, sends, span, peer, c->x->first_tag + CPL_EXECUTOR_TAGS,
+                      &c->data->requests[c->data->n_requests++]);
+}
+
+/* Starts to receive in-message m, with all its parts, into the program's buffer. */
+static void receive(struct cpl_carrying *c, int m)
+{
+    const struct cpl_neighbors *in = &c->x->adjacency->in;
+    for (int p = in->first_part[m]; p < in->first_part[m + 1]; p++)
+        start_span(c, false, &c->data->in_span[c->x->notes->in_part[p]], in->rank[m]);
+}
+
+static void send(struct cpl_carrying *c, int m)
+{
+    const struct cpl_neighbors *out = &c->x->adjacency->out;
+    for (int p = out->first_part[m]; p < out->first_part[m + 1]; p++)
+        start_span(c, true, &c->data->out_span[out->part[p]], out->rank[m]);
+}
 
 static int64_t payload_size(void *context, int32_t k)
 {
@@ -72,7 +95,7 @@ static int deliver_payload(void *context, int32_t owner, const unsigned char *da
     int m = find_message(in, owner);
     int first = in->first_part[m], n_parts = in->first_part[m + 1] - first;
     if (bytes == CPL_STRAIGHT) {
-        cpl_carrying_receive(c, m);
+        receive(c, m);
         return MPI_SUCCESS;
     }
     if (!c->data->same_payload && n_parts > 1)
@@ -83,28 +106,68 @@ static int deliver_payload(void *context, int32_t owner, const unsigned char *da
     return MPI_SUCCESS;
 }
 
+/* Receives are started before sends; then the messages of the rank to itself are copied. */
 static void start(struct cpl_carrying *c)
 {
     const struct cpl_payloads payloads = {c, payload_size, pack_payload, deliver_payload};
+    const struct cpl_adjacency *a = c->x->adjacency;
+    const struct cpl_neighbor_notes *notes = c->x->notes;
+    struct cpl_neighbor_data *data = c->data;
     c->carried = false;
-    cpl_carrying_start(c);
+    data->n_requests = 0;
+    for (int m = 0; m < a->in.n_messages; m++)
+        if (notes->in_straight[m])
+            receive(c, m);
+    for (int k = 0; k < data->n_extra; k++)
+        start_span(c, data->extra[k].sent, &data->extra[k].span, data->extra[k].rank);
+    for (int m = 0; m < a->out.n_messages; m++) {
+        int64_t bytes = cpl_neighbor_payload_bytes(data, a, m);
+        bool rides = !notes->straight[m] && bytes <= cpl_context.settings.size_limit;
+        data->out_bytes[m] = rides ? bytes : CPL_STRAIGHT;
+        if (!rides)
+            send(c, m);
+    }
+    for (int k = 0; k < a->in.n_self; k++)
+        cpl_carrying_note(
+            c, cpl_span_copy(&data->out_span[notes->self_from[k]], &data->in_span[a->in.self[k]]));
     cpl_executor_start(c->made, &payloads);
+}
+
+/* The call is complete: what came into the room goes to its place. */
+static void unpack_aside(struct cpl_carrying *c)
+{
+    for (int k = 0; k < c->data->n_in_place; k++) {
+        const struct cpl_in_place *p = &c->data->in_place[k];
+        cpl_carrying_note(c,
+                          cpl_span_unpack(&p->to, c->data->room + p->at, cpl_span_bytes(&p->to)));
+    }
 }
 
 static bool progress(struct cpl_carrying *c)
 {
+    struct cpl_neighbor_data *data = c->data;
     int result = MPI_SUCCESS;
     if (!c->carried && !cpl_executor_progress(c->made, &result))
         return false;
     c->carried = true;
     cpl_carrying_note(c, result);
-    return cpl_carrying_progress(c);
+    while (data->n_requests > 0) {
+        int done = 1;
+        result = PMPI_Test(&data->requests[data->n_requests - 1], &done, MPI_STATUS_IGNORE);
+        if (result == MPI_SUCCESS && !done)
+            return false;
+        cpl_carrying_note(c, result);
+        data->n_requests--;
+    }
+    unpack_aside(c);
+    return true;
 }
 
 static void wait(struct cpl_carrying *c)
 {
     cpl_carrying_note(c, cpl_executor_wait(c->made));
-    cpl_carrying_wait(c);
+    cpl_carrying_wait_for(c, c->data->n_requests, c->data->requests, c->data->statuses);
+    unpack_aside(c);
 }
 
 static void end(struct cpl_candidate *candidate)
