@@ -8,7 +8,6 @@
 #include "shim/base/aside.h"
 #include "shim/base/log.h"
 #include "shim/exchange/neighbor_internal.h"
-#include "shim/plan/plan_agree.h"
 #include "shim/plan/plan_root.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"
@@ -36,31 +35,24 @@ static void meet(struct cpl_comm_state *state)
 
 static bool allocate(struct cpl_allgather *a, int size)
 {
-    size_t n = (size_t)size;
-    a->rank_at = calloc(CPL_N_ALLGATHER_WAYS * n, sizeof *a->rank_at);
-    a->data.span = calloc(n, sizeof *a->data.span);
-    a->data.at = calloc(n + 1, sizeof *a->data.at);
+    a->rank_at = CPL_ARENA_ARRAY(&a->arena, int32_t, CPL_N_ALLGATHER_WAYS * size);
+    a->data.span = CPL_ARENA_ARRAY(&a->arena, struct cpl_span, size);
+    a->data.at = CPL_ARENA_ARRAY(&a->arena, int64_t, size + 1);
     return a->rank_at && a->data.span && a->data.at;
 }
 
 static void end(struct cpl_comm_state *state)
 {
     struct cpl_allgather *a = state->allgathers.kept;
-    for (int kind = 0; a && kind < CPL_N_ALLGATHER_KINDS; kind++)
-        for (int k = 0; k < CPL_ALLGATHER_CLASSES; k++) {
-            if (a->sizes[kind][k])
-                cpl_exchange_end(a->sizes[kind][k], state);
-            free(a->sizes[kind][k]);
-            a->sizes[kind][k] = NULL;
-        }
-    if (!a)
-        return;
-    free(a->rank_at);
-    free(a->data.span);
-    free(a->data.at);
-    free(a->data.room);
-    a->rank_at = NULL;
-    a->data = (struct cpl_gather_data){.span = NULL};
+    for (int k = 0; a && k < CPL_N_ALLGATHER_KINDS * CPL_ALLGATHER_CLASSES; k++) {
+        if (a->sizes[k])
+            cpl_exchange_end(a->sizes[k], state);
+        free(a->sizes[k]);
+    }
+    if (a) {
+        cpl_arena_free(&a->arena);
+        free(a->data.room);
+    }
 }
 
 /* On the rank that plans. */
@@ -166,18 +158,6 @@ static int64_t least_bytes(const struct cpl_comm_state *state)
     return CPL_ALLGATHER_NONE;
 }
 
-static void log_plan(const struct cpl_comm_state *state, int64_t least)
-{
-    if (least < CPL_ALLGATHER_NONE)
-        cpl_log(
-            CPL_LOG_INFO, "allgather",
-            "%d ranks placed in %.1f ms; allgathers of %lld bytes and more promise to be faster",
-            state->size, state->allgathers.kept->plan.plan_ms, (long long)least);
-    else
-        cpl_log(CPL_LOG_INFO, "allgather", "%d ranks: nothing is modelled faster than MPI",
-                state->size);
-}
-
 /* Places the ranks. On all ranks alike, calls are carried, or tried, from now on, or MPI has them
  * for good. Collective. */
 static void agree(struct cpl_comm_state *state)
@@ -190,8 +170,14 @@ static void agree(struct cpl_comm_state *state)
     if (a->plan.made)
         set_up(a, state->rank, state->size);
     int64_t least = a->plan.made ? least_bytes(state) : CPL_ALLGATHER_NONE;
-    if (a->plan.made && state->rank == 0)
-        log_plan(state, least);
+    if (state->rank == 0 && least < CPL_ALLGATHER_NONE)
+        cpl_log(
+            CPL_LOG_INFO, "allgather",
+            "%d ranks placed in %.1f ms; allgathers of %lld bytes and more promise to be faster",
+            state->size, a->plan.plan_ms, (long long)least);
+    else if (state->rank == 0 && a->plan.made)
+        cpl_log(CPL_LOG_INFO, "allgather", "%d ranks: nothing is modelled faster than MPI",
+                state->size);
     if (!cpl_report_is_wanted()) /* else all calls are to be told of */
         state->allgathers.least = least;
     cpl_account_end(&cpl_context.account, expense, CPL_COST_PLANNING, PMPI_Wtime());
@@ -302,7 +288,8 @@ bool cpl_allgather_carry(struct cpl_neighbor_call *call, int *result)
             cpl_memory_need(sizeof *state->allgathers.kept, "the allgathers of a communicator");
     struct cpl_allgather *a = state->allgathers.kept;
     const int32_t class_ = cpl_allgather_class_of(cpl_allgather_bytes(call, state->size));
-    struct cpl_exchange **x = &a->sizes[call->kind - CPL_KIND_ALLGATHER][class_];
+    struct cpl_exchange **x =
+        &a->sizes[((int)call->kind - CPL_KIND_ALLGATHER) * CPL_ALLGATHER_CLASSES + class_];
     if (!*x) {
         *x = cpl_memory_need(sizeof **x, "the allgathers of some size");
         (*x)->kind = call->kind;

@@ -61,7 +61,8 @@ struct cpl_allgather {
     int32_t *rank_at; /* for each way, the rank of every point */
     struct cpl_gathering as_they_are[CPL_N_ALLGATHER_WAYS], placed[CPL_N_ALLGATHER_WAYS];
     struct cpl_gather_data data;
-    struct cpl_exchange *sizes[CPL_N_ALLGATHER_KINDS][CPL_ALLGATHER_CLASSES]; /* or NULL */
+    struct cpl_arena arena; /* of rank_at and of the data's arrays */
+    struct cpl_exchange *sizes[CPL_N_ALLGATHER_KINDS * CPL_ALLGATHER_CLASSES]; /* or NULL */
 };
 
 _Static_assert(CPL_N_ALLGATHER_WAYS <= CPL_MAX_PLANS, "an exchange has room for all ways");

@@ -11,7 +11,6 @@
 #include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 void cpl_exchange_make(struct cpl_comm_state *state)
 {

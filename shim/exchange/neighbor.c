@@ -1,5 +1,5 @@
 /* The life of blocking calls (neighbor.h; doc/architecture.md, Life of an exchange): learned,
- * planned, tried, carried, reviewed; ways carry the planned ones (way.h).
+ * planned, tried, carried, reviewed; ways carry the planned ones.
  *
  * At the 4th, 8th, 16th, ... call of MPI_Alltoallv or MPI_Alltoallw the ranks add up how many
  * messages there are and how many go where none went the call before. When most go where one went,
@@ -20,7 +20,6 @@
 #include "shim/wait/collective.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Logs the result of a trial that has ended. */
 static void log_choice(const struct cpl_comm_state *state, const struct cpl_exchange *x,
@@ -146,11 +145,9 @@ static bool pass_untimed(struct cpl_exchange *x)
 static int run(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                struct cpl_exchange *x)
 {
-    const struct cpl_candidate *carries = x->plans.carries;
-    struct cpl_carrying c = {
-        .state = state, .x = x, .way = carries->way, .made = carries->made, .data = &x->data};
-    c.way->start(&c);
-    c.way->wait(&c);
+    struct cpl_carrying c = {.state = state, .x = x, .by = x->plans.carries, .data = &x->data};
+    c.by->way->start(&c);
+    c.by->way->wait(&c);
     if (c.result != MPI_SUCCESS)
         PMPI_Comm_call_errhandler(call->comm, c.result);
     return c.result;

@@ -5,6 +5,8 @@
 #include "shim/exchange/neighbor.h"
 #include "shim/state/device.h"
 
+#include <stdlib.h>
+
 struct cpl_request;
 
 /* Makes room for the data of one call and n_extra messages outside the plan. Returns false when
@@ -71,7 +73,12 @@ struct cpl_neighbor_notes {
 /* Notes with room for the messages of an exchange, usable; NULL when memory ran out. Local. */
 struct cpl_neighbor_notes *cpl_neighbor_notes_make(const struct cpl_comm_state *state,
                                                    const struct cpl_exchange *x);
-void cpl_neighbor_notes_free(struct cpl_neighbor_notes *notes); /* NULL: there are none */
+static inline void cpl_neighbor_notes_free(struct cpl_neighbor_notes *notes) /* or NULL */
+{
+    if (notes)
+        cpl_adjacency_free(&notes->own);
+    free(notes);
+}
 
 /* Notes the messages of a call, in place of those that it has. Those of a neighborhood collective
  * start the exchange of tokens. Local; all ranks start it. */
@@ -85,6 +92,12 @@ enum { CPL_SUM_MESSAGES, CPL_SUM_SMALL, CPL_SUM_NEW, CPL_SUM_UNABLE, CPL_N_SUMS 
 /* Why an alltoall is not planned, by this rank's part of these. Collective over the private
  * communicator; alike on all ranks. */
 enum cpl_left_alone cpl_alltoall_why_not(const struct cpl_comm_state *state, const int64_t *mine);
+
+/* Makes an exchange's candidates, when at least one plan was decided on. Candidate k of the trial
+ * is candidate[k - 1]. False on all ranks when there are none, or one rank could not make its own.
+ * Collective over the private communicator. */
+bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                    struct cpl_agree_output *agreed);
 
 /* Plans the exchange by its notes, when the tokens are here; an alltoall if they promise anything.
  * Collective over the private communicator; the same result on all ranks. */

@@ -33,14 +33,6 @@ static void add_message(struct cpl_neighbor_notes *notes, int m, struct cpl_patt
     notes->messages[notes->n++] = message;
 }
 
-void cpl_neighbor_notes_free(struct cpl_neighbor_notes *notes)
-{
-    if (!notes)
-        return;
-    cpl_adjacency_free(&notes->own);
-    free(notes);
-}
-
 struct cpl_neighbor_notes *cpl_neighbor_notes_make(const struct cpl_comm_state *state,
                                                    const struct cpl_exchange *x)
 {
@@ -195,40 +187,13 @@ static int count_plans(const struct cpl_exchange *x)
     return is_measured(x) && cpl_context.settings.trial > 0 ? CPL_MAX_PLANS : 1;
 }
 
-/* Keeps the agreed plans, asks the ways for candidates and begins their trial. Returns whether
- * there are candidates on all ranks. Frees the agreement. Collective over the private
- * communicator. */
-static bool begin_trial(const struct cpl_comm_state *state, struct cpl_exchange *x,
-                        struct cpl_agree_output *agreed)
-{
-    struct cpl_exchange_search *search = &x->plans.search;
-    memcpy(x->plans.summary, agreed->summary, (size_t)agreed->n * sizeof *agreed->summary);
-    x->plans.n = agreed->n;
-    search->ms += agreed->summary[0].cost.ms;
-    for (int k = 0; k < agreed->n && search->n > 0; k++) {
-        x->plans.summary[k].cost.ms = search->ms;
-        x->plans.summary[k].cost.times_planned = search->n + 1;
-    }
-    search->n++;
-    bool made = cpl_ways_offer(state, x, agreed);
-    cpl_agree_output_free(agreed);
-    if (!made)
-        return false;
-    cpl_trial_begin(&x->plans.trial, x->plans.n_candidates + 1,
-                    is_measured(x) ? (int32_t)cpl_context.settings.trial : 0);
-    if (cpl_context.machine.shares_cores)
-        x->plans.trial.calls_a_turn = CALLS_SHARING;
-    else
-        x->plans.trial.lead_in = CALLS_LEADING;
-    return true;
-}
-
 /* Agrees on plans for the noted messages, keeps them, asks the ways for candidates and begins their
  * trial. Returns whether there are candidates on all ranks. Collective over the private
  * communicator. */
 static bool agree(const struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     const struct cpl_neighbor_notes *notes = x->notes;
+    struct cpl_exchange_search *search = &x->plans.search;
     const struct cpl_agree_input input = {.able = notes->usable,
                                           .n_messages = notes->n,
                                           .messages = notes->messages,
@@ -238,9 +203,29 @@ static bool agree(const struct cpl_comm_state *state, struct cpl_exchange *x)
                                           .same_payload = x->kind == CPL_NEIGHBOR_ALLGATHER ||
                                                           x->kind == CPL_NEIGHBOR_ALLGATHERV,
                                           .most_plans = count_plans(x),
-                                          .turn = &x->plans.search.turn};
-    struct cpl_agree_output output;
-    return cpl_plan_agree(state->private_comm, &input, &output) && begin_trial(state, x, &output);
+                                          .turn = &search->turn};
+    struct cpl_agree_output agreed;
+    if (!cpl_plan_agree(state->private_comm, &input, &agreed))
+        return false;
+    memcpy(x->plans.summary, agreed.summary, (size_t)agreed.n * sizeof *agreed.summary);
+    x->plans.n = agreed.n;
+    search->ms += agreed.summary[0].cost.ms;
+    for (int k = 0; k < agreed.n && search->n > 0; k++) {
+        x->plans.summary[k].cost.ms = search->ms;
+        x->plans.summary[k].cost.times_planned = search->n + 1;
+    }
+    search->n++;
+    bool made = cpl_ways_offer(state, x, &agreed);
+    cpl_agree_output_free(&agreed);
+    if (!made)
+        return false;
+    cpl_trial_begin(&x->plans.trial, x->plans.n_candidates + 1,
+                    is_measured(x) ? (int32_t)cpl_context.settings.trial : 0);
+    if (cpl_context.machine.shares_cores)
+        x->plans.trial.calls_a_turn = CALLS_SHARING;
+    else
+        x->plans.trial.lead_in = CALLS_LEADING;
+    return true;
 }
 
 /* Tells every rank whether it is sent to, and how, and reads what the senders tell. Returns false

@@ -179,8 +179,7 @@ static struct cpl_comm_state *find_candidate(const struct cpl_comm_state *host)
     return found;
 }
 
-/* UNPACED: what a program's calls take is not known yet, and will be at the next regular date. */
-enum able { HOPELESS, UNPACED, NOT_YET, ABLE };
+enum able { HOPELESS, NOT_YET, ABLE };
 
 static enum able how_able(struct cpl_comm_state *candidate)
 {
@@ -345,7 +344,7 @@ static void vote(struct cpl_comm_state *state, int64_t *words)
     words[HOW_ABLE] = candidate ? how_able(candidate) : ABLE;
     if (candidate && words[HOW_ABLE] == ABLE && cpl_context.settings.mode == CPL_MODE_AUTO &&
         pace->before.n < LEAST_PACES)
-        words[HOW_ABLE] = UNPACED;
+        words[HOW_ABLE] = NOT_YET;
     words[ID] = candidate ? candidate->serve->id : NO_CANDIDATE;
     struct cpl_alike same = {CPL_HASH_START};
     cpl_alike_add(&same, words[ID]);
@@ -366,8 +365,6 @@ static enum cpl_settled decide(struct cpl_comm_state *host, const int64_t *words
         return CPL_SETTLED;
     if (words[SAME] != ~words[NEGATED] || words[HOW_ABLE] == NOT_YET)
         return CPL_NOT_SETTLED;
-    if (words[HOW_ABLE] == UNPACED)
-        return CPL_SETTLED;
     struct cpl_comm_state *candidate = host->serve->candidate;
     bool all_settled = true;
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {

@@ -130,7 +130,7 @@ static void start(struct cpl_carrying *c)
     for (int k = 0; k < a->in.n_self; k++)
         cpl_carrying_note(
             c, cpl_span_copy(&data->out_span[notes->self_from[k]], &data->in_span[a->in.self[k]]));
-    cpl_executor_start(c->made, &payloads);
+    cpl_executor_start(c->by->made, &payloads);
 }
 
 /* The call is complete: what came into the room goes to its place. */
@@ -147,7 +147,7 @@ static bool progress(struct cpl_carrying *c)
 {
     struct cpl_neighbor_data *data = c->data;
     int result = MPI_SUCCESS;
-    if (!c->carried && !cpl_executor_progress(c->made, &result))
+    if (!c->carried && !cpl_executor_progress(c->by->made, &result))
         return false;
     c->carried = true;
     cpl_carrying_note(c, result);
@@ -165,7 +165,7 @@ static bool progress(struct cpl_carrying *c)
 
 static void wait(struct cpl_carrying *c)
 {
-    cpl_carrying_note(c, cpl_executor_wait(c->made));
+    cpl_carrying_note(c, cpl_executor_wait(c->by->made));
     cpl_carrying_wait_for(c, c->data->n_requests, c->data->requests, c->data->statuses);
     unpack_aside(c);
 }

@@ -9,7 +9,6 @@
 #include "shim/wait/collective.h"
 
 #include <limits.h>
-#include <string.h>
 
 bool cpl_agree_all(MPI_Comm comm, bool yes)
 {

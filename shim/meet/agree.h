@@ -68,7 +68,7 @@ bool cpl_agree_service(MPI_Comm over);
  * not believed. Collective over node, whose errors return. */
 unsigned char *cpl_node_memory_open(MPI_Comm node, int64_t bytes, char why[CPL_SHARED_WHY]);
 
-extern const struct cpl_hooks cpl_node_hooks; /* assembling.c */
+extern const struct cpl_hooks cpl_node_hooks; /* own.c */
 
 /* Exclusive sections: settling something while other threads of the program may call MPI. In a
  * program with MPI_THREAD_MULTIPLE the ranks may meet on several communicators at the same time, in

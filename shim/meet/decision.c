@@ -6,7 +6,6 @@
 
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 void cpl_decision_open(struct cpl_decision *decision, MPI_Comm comm)
 {
@@ -70,11 +69,9 @@ bool cpl_decision_hand_in(struct cpl_decision *decision, const struct cpl_handed
     }
     cpl_collective_Gather(&mine->n, 1, MPI_INT, decision->counts, 1, MPI_INT, 0, decision->comm);
     if (cpl_decision_is_root(decision) && lay_out(decision))
-        decision->records = calloc((size_t)decision->first[decision->n_ranks] + 1,
-                                   mine->record_bytes ? mine->record_bytes : 1);
+        decision->records =
+            calloc((size_t)decision->first[decision->n_ranks] + 1, mine->record_bytes + 1);
     bool expected = !cpl_decision_is_root(decision) || decision->records;
-    if (mine->record_bytes == 0)
-        return cpl_agree_all(decision->comm, expected);
     bool typed = make_type(mine->record_bytes, &type);
     bool all = cpl_agree_all(decision->comm, expected && typed);
     if (all)

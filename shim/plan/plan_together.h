@@ -66,13 +66,6 @@ struct cpl_together_candidate {
     double us;
 };
 
-/* A wave of a candidate: what this rank loads its node's port with; at a node's first rank, what
- * all of its ranks do. */
-struct cpl_together_wave {
-    struct cpl_port_load port;
-    double us; /* time; at last of the slowest rank or port */
-};
-
 struct cpl_together {
     MPI_Comm comm; /* of the shim's own */
     const struct cpl_agree_input *input;
@@ -86,12 +79,14 @@ struct cpl_together {
                   one wave; -1: there is none, each tells its own */
     struct cpl_endings endings;
     struct cpl_together_candidate *candidate;
-    struct cpl_local_counts *sum, *most; /* of each candidate */
-    int n_waves;                         /* of all candidates */
-    struct cpl_together_wave *wave;
-    int64_t n_bytes;   /* of all arrays */
-    int64_t n_handled; /* records that this rank made or got */
-    bool failed;       /* no memory, too much came, or MPI failed: the others are yet to be told */
+    struct cpl_local_counts *sum; /* of each candidate, then the most of each */
+    int n_waves;                  /* of all candidates; each has the next two */
+    struct cpl_port_load *port;   /* what this rank loads its node's port with; at a node's first
+                                     rank, what all of its ranks do */
+    double *us;                   /* time; at last of the slowest rank or port */
+    int64_t n_bytes;              /* of all arrays */
+    int64_t n_handled;            /* records that this rank made or got */
+    bool failed; /* no memory, too much came, or MPI failed: the others are yet to be told */
 };
 
 /* A round of a sparse exchange: every rank has records for a few others, and none knows who has

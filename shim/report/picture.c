@@ -281,13 +281,12 @@ char *cpl_picture_collect(size_t *bytes)
     return all;
 }
 
-const char *cpl_picture_find(const char *pictures, size_t bytes,
-                             const struct cpl_plan_summary *summary)
+char *cpl_picture_find(char *pictures, size_t bytes, const struct cpl_plan_summary *summary)
 {
-    const struct name name = name_of(summary);
-    const size_t head = strlen("{\"of\":\"");
+    char head[48];
+    snprintf(head, sizeof head, "{\"of\":\"%s", name_of(summary).text);
     for (size_t at = 0; pictures && at < bytes; at += strlen(pictures + at) + 1)
-        if (strncmp(pictures + at + head, name.text, strlen(name.text)) == 0)
+        if (strncmp(pictures + at, head, strlen(head)) == 0)
             return pictures + at;
     return NULL;
 }

@@ -249,8 +249,8 @@ static void summarize(const struct cpl_record *records, size_t n,
 
 /* --- writing */
 
-static void write_all(const struct cpl_record *records, size_t n, const char *pictures,
-                      size_t bytes, const struct cpl_report_hosts *hosts)
+static void write_all(const struct cpl_record *records, size_t n, char *pictures, size_t bytes,
+                      const struct cpl_report_hosts *hosts)
 {
     char file[CPL_SETTINGS_TEXT + 64] = "";
     if (cpl_report_has_file()) {
