@@ -140,19 +140,6 @@ static bool pass_untimed(struct cpl_exchange *x)
     return true;
 }
 
-/* Carries a blocking call whose data is resolved. Returns MPI's result, after the error handler
- * when it is an error. */
-static int run(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-               struct cpl_exchange *x)
-{
-    struct cpl_carrying c = {.state = state, .x = x, .by = x->plans.carries, .data = &x->data};
-    c.by->way->start(&c);
-    c.by->way->wait(&c);
-    if (c.result != MPI_SUCCESS)
-        PMPI_Comm_call_errhandler(call->comm, c.result);
-    return c.result;
-}
-
 /* Notes how long a blocking call took, with what follows for the exchange's trial. Collective. */
 static void note(const struct cpl_comm_state *state, struct cpl_exchange *x, double seconds,
                  bool planned)
@@ -247,7 +234,7 @@ static bool fits(const struct cpl_comm_state *state, struct cpl_exchange *x)
     if (4 * all[0] <= all[1])
         return true;
     cpl_exchange_release(x);
-    x->plans.search.again = false; /* other messages are another search */
+    x->plans.again = false; /* other messages are another search */
     learned->left = CPL_LEFT_ELSEWHERE;
     go_on_learning(x);
     cpl_date_hasten(&learned->date, x->calls, 2);
@@ -294,7 +281,12 @@ bool cpl_life_carry(const struct cpl_life *life, struct cpl_neighbor_call *call,
         return false;
     double start = PMPI_Wtime();
     if (carried && life->resolve(call, state, x)) {
-        *result = run(call, state, x);
+        struct cpl_carrying c = {.state = state, .x = x, .by = x->plans.carries, .data = &x->data};
+        c.by->way->start(&c);
+        c.by->way->wait(&c);
+        *result = c.result;
+        if (c.result != MPI_SUCCESS)
+            PMPI_Comm_call_errhandler(call->comm, c.result);
         x->calls_planned++;
         note(state, x, PMPI_Wtime() - start, true);
         return true;

@@ -132,18 +132,11 @@ struct cpl_learned {
     int64_t n_messages;       /* all messages since the last review */
 };
 
-/* How the plans of blocking calls were searched for. */
-struct cpl_exchange_search {
-    struct cpl_plan_turn turn;
-    bool again; /* they are to be planned again, by a full search; alike on all ranks */
-    int32_t n;  /* how often they were planned */
-    double ms;  /* that took so long in all, on the rank that planned */
-};
-
 /* The plans of an exchange, and the candidates that may carry its calls. */
 struct cpl_exchange_plans {
-    struct cpl_exchange_search search;
-    int n; /* number of summaries; alike on all ranks */
+    struct cpl_plan_turn turn; /* how those of blocking calls were searched for */
+    bool again; /* they are to be planned again, by a full search; alike on all ranks */
+    int n;      /* number of summaries; alike on all ranks */
     struct cpl_plan_summary summary[CPL_MAX_PLANS];
     int n_candidates; /* alike on all ranks; more than 0 in phase PLANNED, else 0 */
     struct cpl_candidate candidate[CPL_MAX_PLANS];

@@ -139,8 +139,7 @@ void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *x);
  * Nonblocking calls may be carried by the plans, so then these stay. Alike on all ranks. */
 static inline bool cpl_neighbor_plans_again(const struct cpl_exchange *x)
 {
-    const struct cpl_exchange_search *s = &x->plans.search;
-    return x->phase == CPL_PHASE_PLANNED && s->again && x->nonblocking.n == 0;
+    return x->phase == CPL_PHASE_PLANNED && x->plans.again && x->nonblocking.n == 0;
 }
 
 /* The executor of a candidate of the exchange's trial; NULL: the candidate is MPI or uses no plan.

@@ -193,7 +193,6 @@ static int count_plans(const struct cpl_exchange *x)
 static bool agree(const struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     const struct cpl_neighbor_notes *notes = x->notes;
-    struct cpl_exchange_search *search = &x->plans.search;
     const struct cpl_agree_input input = {.able = notes->usable,
                                           .n_messages = notes->n,
                                           .messages = notes->messages,
@@ -203,18 +202,19 @@ static bool agree(const struct cpl_comm_state *state, struct cpl_exchange *x)
                                           .same_payload = x->kind == CPL_NEIGHBOR_ALLGATHER ||
                                                           x->kind == CPL_NEIGHBOR_ALLGATHERV,
                                           .most_plans = count_plans(x),
-                                          .turn = &search->turn};
+                                          .turn = &x->plans.turn};
     struct cpl_agree_output agreed;
     if (!cpl_plan_agree(state->private_comm, &input, &agreed))
         return false;
+    const bool again = x->plans.n > 0;
+    const struct cpl_plan_cost before = x->plans.summary[0].cost;
     memcpy(x->plans.summary, agreed.summary, (size_t)agreed.n * sizeof *agreed.summary);
     x->plans.n = agreed.n;
-    search->ms += agreed.summary[0].cost.ms;
-    for (int k = 0; k < agreed.n && search->n > 0; k++) {
-        x->plans.summary[k].cost.ms = search->ms;
-        x->plans.summary[k].cost.times_planned = search->n + 1;
+    for (int k = 0; k < agreed.n && again; k++) {
+        x->plans.summary[k].cost.ms = before.ms + agreed.summary[0].cost.ms;
+        x->plans.summary[k].cost.times_planned =
+            (before.times_planned ? before.times_planned : 1) + 1;
     }
-    search->n++;
     bool made = cpl_ways_offer(state, x, &agreed);
     cpl_agree_output_free(&agreed);
     if (!made)
@@ -306,9 +306,7 @@ void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_sta
         cpl_collective_waitall(1, &x->notes->request, MPI_STATUSES_IGNORE);
         planned = cpl_neighbor_plan_noted(state, x);
     }
-    x->phase = planned                 ? CPL_PHASE_PLANNED
-               : x->plans.search.again ? CPL_PHASE_LEARNING
-                                       : CPL_PHASE_DIRECT;
+    x->phase = planned ? CPL_PHASE_PLANNED : x->plans.again ? CPL_PHASE_LEARNING : CPL_PHASE_DIRECT;
     if (!planned)
         cpl_exchange_release(x);
 }
@@ -320,21 +318,20 @@ void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_sta
 bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
                            struct cpl_exchange *x, int n_messages)
 {
-    struct cpl_exchange_search *s = &x->plans.search;
     const struct cpl_agree_input input = {.n_messages = n_messages,
                                           .same_payload = call->send.same,
                                           .most_plans = count_plans(x),
-                                          .turn = &s->turn};
+                                          .turn = &x->plans.turn};
     double ms =
         1e3 * (cpl_samples_quartile(&x->direct) * (double)(x->calls - 1 - x->calls_planned) +
                cpl_samples_quartile(&x->planned) * (double)x->calls_planned);
     bool planned = x->phase == CPL_PHASE_PLANNED;
     bool early =
         cpl_plan_is_early(state->private_comm, &input, planned ? ms * GAIN_OF_SEARCHING_ON : ms,
-                          x->calls, s->again || x->kind >= CPL_KIND_ALLGATHER);
+                          x->calls, x->plans.again || x->kind >= CPL_KIND_ALLGATHER);
     if (early)
-        cpl_date_put_off(&x->learned.date, x->calls, s->turn.pause);
+        cpl_date_put_off(&x->learned.date, x->calls, x->plans.turn.pause);
     else
-        s->again = s->turn.search == CPL_SEARCH_SHORT;
+        x->plans.again = x->plans.turn.search == CPL_SEARCH_SHORT;
     return early;
 }

@@ -21,8 +21,7 @@ void cpl_decision_close(struct cpl_decision *decision)
     free(decision->records);
     free(decision->counts);
     decision->seats = NULL;
-    decision->first = decision->counts = NULL;
-    decision->records = NULL;
+    decision->records = decision->first = decision->counts = NULL;
 }
 
 static bool make_room(struct cpl_decision *decision)

@@ -291,17 +291,6 @@ static void pass_own(struct cpl_together *p)
         }
 }
 
-static void pass_what_came(struct cpl_together *p, int64_t came)
-{
-    for (int64_t k = 0; k < came; k++) {
-        struct record r = came_at(p, k);
-        if (r.wave > 0)
-            end(p, &r);
-        else
-            pass(p, &r);
-    }
-}
-
 void cpl_together_count(struct cpl_together *p)
 {
     int32_t n_rounds = 0;
@@ -309,8 +298,16 @@ void cpl_together_count(struct cpl_together *p)
         n_rounds =
             p->candidate[k].walk.n_waves > n_rounds ? p->candidate[k].walk.n_waves : n_rounds;
     pass_own(p);
-    for (int32_t r = 0; r < n_rounds; r++)
-        pass_what_came(p, send_round(p, true));
+    for (int32_t round = 0; round < n_rounds; round++) {
+        const int64_t came = send_round(p, true);
+        for (int64_t k = 0; k < came; k++) {
+            struct record r = came_at(p, k);
+            if (r.wave > 0)
+                end(p, &r);
+            else
+                pass(p, &r);
+        }
+    }
     for (int k = 0; k < p->n; k++)
         join_edges(p, &p->candidate[k].edges, false);
 }
