@@ -72,25 +72,20 @@ static void note_call(const struct cpl_comm_state *state, struct cpl_exchange *x
         log_choice(state, x, before);
 }
 
-/* Ranks that share cores, and so have turns of several calls that count, give them to those that
- * they wait for. All ranks know that alike from when the exchange was planned; what a rank knows of
- * the machine may have changed since. */
-static void meet(MPI_Comm comm, const struct cpl_exchange *x)
-{
-    if (x->plans.trial.calls_a_turn > 1)
-        cpl_assembly_gather(comm);
-    else
-        cpl_collective_Barrier(comm);
-}
-
 /* Whether a candidate carries the current blocking call. While a trial is running all ranks come
- * together first: otherwise it would time a late rank, not the exchange. Collective. */
+ * together first: otherwise it would time a late rank, not the exchange. Those that share cores,
+ * and so have turns of several calls that count, give them to those that they wait for. All ranks
+ * know that alike from when the exchange was planned; what a rank knows of the machine may have
+ * changed since. Collective. */
 static bool take_turn(const struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     bool planned = x->phase == CPL_PHASE_PLANNED;
     int32_t candidate = planned ? cpl_trial_candidate(&x->plans.trial) : 0;
-    if (planned && cpl_trial_begins_turn(&x->plans.trial))
-        meet(state->private_comm, x);
+    bool begins = planned && cpl_trial_begins_turn(&x->plans.trial);
+    if (begins && x->plans.trial.calls_a_turn > 1)
+        cpl_assembly_gather(state->private_comm);
+    else if (begins)
+        cpl_collective_Barrier(state->private_comm);
     x->plans.carries = candidate > 0 ? &x->plans.candidate[candidate - 1] : NULL;
     return candidate > 0;
 }
