@@ -113,7 +113,8 @@ bool cpl_agree_all(MPI_Comm comm, bool yes)
 struct cpl_seat cpl_agree_seat(MPI_Comm comm)
 {
     (void)comm;
-    return (struct cpl_seat){rank_model.running / rank_model.ranks_per_node, rank_model.running};
+    return (struct cpl_seat){.node = rank_model.running / rank_model.ranks_per_node,
+                             .world_rank = rank_model.running};
 }
 
 void cpl_plan_root_costs(struct cpl_planning_costs *costs)
@@ -121,11 +122,11 @@ void cpl_plan_root_costs(struct cpl_planning_costs *costs)
     *costs = (struct cpl_planning_costs){.costs = rank_model.costs};
 }
 
-enum cpl_status cpl_plan_machine(int32_t n_ranks, const unsigned char *headers, size_t header_bytes,
+enum cpl_status cpl_plan_machine(int32_t n_ranks, const struct cpl_seat *seats,
                                  const struct cpl_planning_costs *costs,
                                  struct cpl_machine *machine, struct cpl_error *error)
 {
-    (void)headers, (void)header_bytes;
+    (void)seats;
     enum cpl_status status = cpl_machine_init(n_ranks, rank_model.ranks_per_node, machine, error);
     if (!status)
         machine->costs = costs->costs;

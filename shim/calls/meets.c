@@ -23,7 +23,7 @@ void cpl_meets_at_collective(MPI_Comm comm)
     if (state->size > 1 && (state->size < cpl_context.size || state->meeting.family.number == 0))
         cpl_appointment_note_other();
     note(state);
-    cpl_meeting_count(state);
+    cpl_meeting_count(state, 1);
     cpl_meeting_grant(comm);
 }
 
@@ -44,7 +44,7 @@ int cpl_meets_waited(bool appointed, int result)
         appointed && result == MPI_SUCCESS ? cpl_appointment_come(&n) : NULL;
     if (state) {
         note(state);
-        cpl_meeting_borrow(state, n);
+        cpl_meeting_count(state, n);
     }
     return result;
 }

@@ -34,9 +34,8 @@ static struct cpl_exchange *new_exchange(const struct cpl_neighbor_call *call,
     }
     *x = (struct cpl_exchange){.kind = call->kind,
                                .first_tag = tag,
-                               .adjacency = call->kind < CPL_ALLTOALLV ? &state->adjacency
-                                                                       : &x->learned.own};
-    x->mpi_distrusted = true; /* see above */
+                               .adjacency = &state->adjacency,
+                               .mpi_distrusted = true}; /* see above */
     return x;
 }
 

@@ -129,18 +129,15 @@ static bool map_ranks(const struct cpl_decision *decision, const struct edges *g
  * result: on success place is a placement. Collective; the same result on all ranks. */
 static bool find_places(struct cpl_decision *decision, const struct edges *edges, int32_t *place)
 {
-    const struct cpl_seat seat = cpl_agree_seat(decision->comm);
     struct cpl_machine machine;
     struct cpl_error error;
     bool has_machine = false;
     int worthwhile = 0;
-    if (!cpl_decision_hand_in(decision, &(struct cpl_handed_in){.able = edges->able && place,
-                                                                .header = &seat,
-                                                                .header_bytes = sizeof seat}))
+    if (!cpl_decision_hand_in(
+            decision, &(struct cpl_handed_in){.able = edges->able && place, .seated = true}))
         return false;
     if (cpl_decision_is_root(decision))
-        has_machine = !cpl_plan_root_machine(decision->n_ranks, decision->headers, sizeof seat,
-                                             &machine, &error);
+        has_machine = !cpl_plan_root_machine(decision->n_ranks, decision->seats, &machine, &error);
     worthwhile = has_machine && !cpl_place_is_even(&machine);
     cpl_decision_answer(decision, &worthwhile, sizeof worthwhile);
     const struct cpl_handed_in handed = {

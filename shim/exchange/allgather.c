@@ -8,7 +8,6 @@
 #include "shim/base/aside.h"
 #include "shim/base/log.h"
 #include "shim/exchange/neighbor_internal.h"
-#include "shim/plan/plan_agree.h"
 #include "shim/plan/plan_root.h"
 #include "shim/report/report.h"
 #include "shim/state/context.h"
@@ -18,9 +17,6 @@
 #include <stdlib.h>
 
 #define SMALL     4096 /* bytes in all: calls of less are MPI's in any case, unless forced */
-#define ENOUGH_US 2000 /* that calls have taken when the ranks agree first, */
-#define STEP_US   2.0  /* at so much a message one after the other */
-#define BYTE_US   1e-4 /* and a byte */
 #define PROMISING 0.9  /* of MPI's modelled time: worth a trial */
 #define NOT_FAR   2.0  /* the same where pairs were measured (promises) */
 
@@ -39,29 +35,24 @@ static void meet(struct cpl_comm_state *state)
 
 static bool allocate(struct cpl_allgather *a, int size)
 {
-    size_t n = (size_t)size;
-    a->rank_at = calloc(CPL_N_ALLGATHER_WAYS * n, sizeof *a->rank_at);
-    a->data.span = calloc(n, sizeof *a->data.span);
-    a->data.at = calloc(n + 1, sizeof *a->data.at);
+    a->rank_at = CPL_ARENA_ARRAY(&a->arena, int32_t, CPL_N_ALLGATHER_WAYS * size);
+    a->data.span = CPL_ARENA_ARRAY(&a->arena, struct cpl_span, size);
+    a->data.at = CPL_ARENA_ARRAY(&a->arena, int64_t, size + 1);
     return a->rank_at && a->data.span && a->data.at;
 }
 
-static void release(struct cpl_comm_state *state)
+static void end(struct cpl_comm_state *state)
 {
     struct cpl_allgather *a = state->allgathers.kept;
-    for (int kind = 0; kind < CPL_N_ALLGATHER_KINDS; kind++)
-        for (int k = 0; k < CPL_ALLGATHER_CLASSES; k++) {
-            if (a->sizes[kind][k])
-                cpl_exchange_end(a->sizes[kind][k], state);
-            free(a->sizes[kind][k]);
-            a->sizes[kind][k] = NULL;
-        }
-    free(a->rank_at);
-    free(a->data.span);
-    free(a->data.at);
-    free(a->data.room);
-    a->rank_at = NULL;
-    a->data = (struct cpl_gather_data){.span = NULL};
+    for (int k = 0; a && k < CPL_N_ALLGATHER_KINDS * CPL_ALLGATHER_CLASSES; k++) {
+        if (a->sizes[k])
+            cpl_exchange_end(a->sizes[k], state);
+        free(a->sizes[k]);
+    }
+    if (a) {
+        cpl_arena_free(&a->arena);
+        free(a->data.room);
+    }
 }
 
 /* On the rank that plans. */
@@ -70,8 +61,8 @@ static void plan_at_root(struct cpl_allgather *a, const struct cpl_decision *dec
     struct cpl_machine machine;
     struct cpl_error error;
     double start = PMPI_Wtime();
-    enum cpl_status status = cpl_plan_root_machine(decision->n_ranks, decision->headers,
-                                                   sizeof(struct cpl_seat), &machine, &error);
+    enum cpl_status status =
+        cpl_plan_root_machine(decision->n_ranks, decision->seats, &machine, &error);
     if (!status) {
         status = cpl_allgather_plan(&machine, a->rank_at, a->plan.model, &error);
         a->plan.measured = machine.distance_us != NULL;
@@ -88,12 +79,10 @@ static void plan_at_root(struct cpl_allgather *a, const struct cpl_decision *dec
 static bool find_plan(struct cpl_comm_state *state)
 {
     struct cpl_allgather *a = state->allgathers.kept;
-    const struct cpl_seat seat = cpl_agree_seat(state->private_comm);
     struct cpl_decision decision;
     cpl_decision_open(&decision, state->private_comm);
-    bool ready = cpl_decision_hand_in(
-        &decision,
-        &(struct cpl_handed_in){.able = true, .header = &seat, .header_bytes = sizeof seat});
+    bool ready =
+        cpl_decision_hand_in(&decision, &(struct cpl_handed_in){.able = true, .seated = true});
     if (ready) {
         if (cpl_decision_is_root(&decision))
             plan_at_root(a, &decision);
@@ -169,75 +158,32 @@ static int64_t least_bytes(const struct cpl_comm_state *state)
     return CPL_ALLGATHER_NONE;
 }
 
-static void log_plan(const struct cpl_comm_state *state, int64_t least)
-{
-    if (least < CPL_ALLGATHER_NONE)
-        cpl_log(
-            CPL_LOG_INFO, "allgather",
-            "%d ranks placed in %.1f ms; allgathers of %lld bytes and more promise to be faster",
-            state->size, state->allgathers.kept->plan.plan_ms, (long long)least);
-    else
-        cpl_log(CPL_LOG_INFO, "allgather", "%d ranks: nothing is modelled faster than MPI",
-                state->size);
-}
-
 /* Places the ranks. On all ranks alike, calls are carried, or tried, from now on, or MPI has them
  * for good. Collective. */
 static void agree(struct cpl_comm_state *state)
 {
     CPL_ASIDE;
     struct cpl_allgather *a = state->allgathers.kept;
+    struct cpl_expense expense = cpl_account_begin(&cpl_context.account, PMPI_Wtime());
     a->agreed = true;
     a->plan.made = cpl_agree_all(state->private_comm, allocate(a, state->size)) && find_plan(state);
     if (a->plan.made)
         set_up(a, state->rank, state->size);
     int64_t least = a->plan.made ? least_bytes(state) : CPL_ALLGATHER_NONE;
-    if (a->plan.made && state->rank == 0)
-        log_plan(state, least);
-    if (cpl_report_is_wanted()) /* all calls are to be told of */
-        return;
-    state->allgathers.least = least;
-    if (least == CPL_ALLGATHER_NONE)
-        release(state);
-}
-
-/* Agrees, unless other threads are in calls, or it is early: then the ranks try again after as
- * many calls. */
-static void agree_alone(struct cpl_comm_state *state)
-{
-    struct cpl_allgather *a = state->allgathers.kept;
-    a->enough_us = 2 * a->worth_us;
-    if (cpl_agree_own(state) == MPI_COMM_NULL)
-        return;
-    a->left = cpl_exclusive_take(state->private_comm) ? CPL_LEFT_NOT : CPL_LEFT_THREADS;
-    if (a->left) {
-        a->n_calls = 0;
-        return;
-    }
-    struct cpl_plan_turn turn = {.search = CPL_SEARCH_FULL};
-    const struct cpl_agree_input input = {.n_messages = state->size, .turn = &turn};
-    if (!cpl_plan_is_early(state->private_comm, &input,
-                           (PMPI_Wtime() - cpl_context.account.start) * 1e3, a->n_calls, true)) {
-        struct cpl_expense expense = cpl_account_begin(&cpl_context.account, PMPI_Wtime());
-        agree(state);
-        cpl_account_end(&cpl_context.account, expense, CPL_COST_PLANNING, PMPI_Wtime());
-    }
-    cpl_exclusive_leave();
+    if (state->rank == 0 && least < CPL_ALLGATHER_NONE)
+        cpl_log(
+            CPL_LOG_INFO, "allgather",
+            "%d ranks placed in %.1f ms; allgathers of %lld bytes and more promise to be faster",
+            state->size, a->plan.plan_ms, (long long)least);
+    else if (state->rank == 0 && a->plan.made)
+        cpl_log(CPL_LOG_INFO, "allgather", "%d ranks: nothing is modelled faster than MPI",
+                state->size);
+    if (!cpl_report_is_wanted()) /* else all calls are to be told of */
+        state->allgathers.least = least;
+    cpl_account_end(&cpl_context.account, expense, CPL_COST_PLANNING, PMPI_Wtime());
 }
 
 /* ---- a call ---- */
-
-/* Counts a call of some size. Whether the ranks are to agree now; alike on all ranks. */
-static bool is_time(struct cpl_allgather *a, int n_ranks, int64_t bytes)
-{
-    if (a->agreed)
-        return false;
-    a->worth_us +=
-        STEP_US * cpl_allgather_steps(CPL_ALLGATHER_DOUBLING, n_ranks) + BYTE_US * (double)bytes;
-    return a->n_calls > cpl_settings_learn(&cpl_context.settings) &&
-           (cpl_context.settings.mode == CPL_MODE_FORCE ||
-            (a->worth_us >= ENOUGH_US && a->worth_us >= a->enough_us));
-}
 
 /* What the model says of a way; busiest sends are those of one rank, one after the other. */
 static struct cpl_metrics metrics_of(enum cpl_allgather_way way, int32_t n_ranks, double us)
@@ -253,12 +199,14 @@ static struct cpl_metrics metrics_of(enum cpl_allgather_way way, int32_t n_ranks
 
 /* Adds a way: what the report says of it and, if it is worth a trial, a candidate. */
 static void add_way(struct cpl_allgather *a, const struct cpl_allgather_class *model,
-                    enum cpl_allgather_way way, int32_t n_ranks, struct cpl_exchange_plans *plans)
+                    enum cpl_allgather_way way, int32_t n_ranks, int64_t bytes,
+                    struct cpl_exchange_plans *plans)
 {
     struct cpl_plan_summary *s = &plans->summary[plans->n++];
     s->known = 1;
     snprintf(s->strategy, sizeof s->strategy, "%s", cpl_allgather_name(way));
     s->n_messages = (int64_t)n_ranks * (n_ranks - 1);
+    s->bytes = bytes * (n_ranks - 1);
     s->cost.ms = a->plan.plan_ms;
     s->direct = metrics_of((enum cpl_allgather_way)model->mpi_way, n_ranks, model->mpi_us);
     s->planned = metrics_of(way, n_ranks, model->us[way]);
@@ -274,37 +222,26 @@ static void add_way(struct cpl_allgather *a, const struct cpl_allgather_class *m
     };
 }
 
-/* Plans an exchange when the ranks have agreed: lists its candidates and begins their trial. Local;
- * alike on all ranks. */
-static void plan(struct cpl_allgather *a, struct cpl_exchange *x, int32_t class_, int32_t n_ranks)
+/* Plans an exchange: lists its candidates and begins their trial. The first one's ranks agree.
+ * Collective then; alike on all ranks. */
+static void plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                 struct cpl_exchange *x)
 {
-    const struct cpl_allgather_class *model = &a->plan.model[class_];
+    struct cpl_allgather *a = state->allgathers.kept;
+    const int64_t bytes = cpl_allgather_bytes(call, state->size);
+    const struct cpl_allgather_class *model = &a->plan.model[cpl_allgather_class_of(bytes)];
     const struct cpl_settings *settings = &cpl_context.settings;
     enum cpl_allgather_way way[CPL_N_ALLGATHER_WAYS];
     struct cpl_exchange_plans *plans = &x->plans;
+    if (!a->agreed)
+        agree(state);
     int32_t n = a->plan.made ? list_ways(model, way) : 0;
     for (int32_t k = 0; k < n; k++)
-        add_way(a, model, way[k], n_ranks, plans);
+        add_way(a, model, way[k], state->size, bytes, plans);
     x->phase = plans->n_candidates > 0 ? CPL_PHASE_PLANNED : CPL_PHASE_DIRECT;
     if (plans->n_candidates > 0)
         cpl_trial_begin(&plans->trial, plans->n_candidates + 1,
                         settings->mode == CPL_MODE_AUTO ? (int32_t)settings->trial : 0);
-}
-
-/* The exchange of the calls of one kind and class. */
-static struct cpl_exchange *exchange_of(struct cpl_allgather *a, int kind, int32_t class_,
-                                        int32_t n_ranks)
-{
-    struct cpl_exchange **at = &a->sizes[kind - CPL_KIND_ALLGATHER][class_];
-    if (!*at) {
-        *at = cpl_memory_need(sizeof **at, "the allgathers of some size");
-        (*at)->kind = (enum cpl_neighbor_kind)kind;
-        (*at)->data_most = cpl_allgather_class_most(class_);
-    }
-    if (a->agreed && (*at)->phase == CPL_PHASE_LEARNING)
-        plan(a, *at, class_, n_ranks);
-    (*at)->learned.left = a->left;
-    return *at;
 }
 
 /* Makes room for so many bytes. Collective; the same result on all ranks. */
@@ -344,28 +281,23 @@ static bool resolve(const struct cpl_neighbor_call *call, const struct cpl_comm_
 
 bool cpl_allgather_carry(struct cpl_neighbor_call *call, int *result)
 {
+    static const struct cpl_life life = {plan, resolve};
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
     if (!state->allgathers.kept)
         state->allgathers.kept =
             cpl_memory_need(sizeof *state->allgathers.kept, "the allgathers of a communicator");
     struct cpl_allgather *a = state->allgathers.kept;
-    int64_t bytes = cpl_allgather_bytes(call, state->size);
-    a->n_calls++;
-    if (is_time(a, state->size, bytes))
-        agree_alone(state);
-    if (!cpl_report_is_wanted() && (!a->agreed || state->allgathers.least == CPL_ALLGATHER_NONE))
-        return false;
-    struct cpl_exchange *x = exchange_of(a, call->kind, cpl_allgather_class_of(bytes), state->size);
-    for (int k = 0; k < x->plans.n; k++)
-        x->plans.summary[k].bytes = bytes * (state->size - 1);
-    cpl_neighbor_enter(x);
-    return cpl_neighbor_carry_entered(call, state, x, resolve, result);
-}
-
-static void end(struct cpl_comm_state *state)
-{
-    if (state->allgathers.kept)
-        release(state);
+    const int32_t class_ = cpl_allgather_class_of(cpl_allgather_bytes(call, state->size));
+    struct cpl_exchange **x =
+        &a->sizes[((int)call->kind - CPL_KIND_ALLGATHER) * CPL_ALLGATHER_CLASSES + class_];
+    if (!*x) {
+        *x = cpl_memory_need(sizeof **x, "the allgathers of some size");
+        (*x)->kind = call->kind;
+        (*x)->data_most = cpl_allgather_class_most(class_);
+    }
+    if (a->agreed && (*x)->phase == CPL_PHASE_LEARNING)
+        plan(call, state, *x);
+    return cpl_life_carry(&life, call, state, *x, result);
 }
 
 const struct cpl_hooks cpl_allgather_hooks = {.name = "allgathers", .meet = meet, .end = end};

@@ -56,16 +56,13 @@ struct cpl_allgather_plan {
 
 /* The allgathers of one communicator. */
 struct cpl_allgather {
-    int64_t n_calls;          /* number of larger calls; alike on all ranks, as are the next four */
-    double worth_us;          /* rough time that those calls took */
-    double enough_us;         /* at which the ranks agree again; 0: they have not yet */
-    bool agreed;              /* the ranks agreed, or tried to */
-    enum cpl_left_alone left; /* why they have not */
+    bool agreed; /* the ranks agreed, or tried to; alike on all ranks, as is the next */
     struct cpl_allgather_plan plan;
     int32_t *rank_at; /* for each way, the rank of every point */
     struct cpl_gathering as_they_are[CPL_N_ALLGATHER_WAYS], placed[CPL_N_ALLGATHER_WAYS];
     struct cpl_gather_data data;
-    struct cpl_exchange *sizes[CPL_N_ALLGATHER_KINDS][CPL_ALLGATHER_CLASSES]; /* or NULL */
+    struct cpl_arena arena; /* of rank_at and of the data's arrays */
+    struct cpl_exchange *sizes[CPL_N_ALLGATHER_KINDS * CPL_ALLGATHER_CLASSES]; /* or NULL */
 };
 
 _Static_assert(CPL_N_ALLGATHER_WAYS <= CPL_MAX_PLANS, "an exchange has room for all ways");

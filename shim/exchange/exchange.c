@@ -11,7 +11,6 @@
 #include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 void cpl_exchange_make(struct cpl_comm_state *state)
 {
@@ -22,8 +21,7 @@ void cpl_exchange_make(struct cpl_comm_state *state)
         struct cpl_exchange *x = &state->exchanges[k];
         *x = (struct cpl_exchange){.kind = (enum cpl_neighbor_kind)k,
                                    .first_tag = k * CPL_NEIGHBOR_TAGS,
-                                   .adjacency =
-                                       k < CPL_ALLTOALLV ? &state->adjacency : &x->learned.own};
+                                   .adjacency = &state->adjacency};
     }
 }
 
@@ -46,14 +44,13 @@ void cpl_exchange_release(struct cpl_exchange *x)
             plans->candidate[k].way->end(&plans->candidate[k]);
     plans->n_candidates = 0;
     plans->carries = NULL;
-    free(x->ends.out_straight);
-    free(x->ends.payload);
-    free(x->ends.in_part);
     cpl_neighbor_data_free(&x->data);
-    cpl_adjacency_free(&x->learned.own);
+    if (x->kind >= CPL_ALLTOALLV)
+        x->adjacency = NULL; /* it was that of the notes */
+    cpl_neighbor_notes_free(x->notes);
+    x->notes = NULL;
     free(x->learned.sent);
     x->learned.sent = NULL;
-    x->ends = (struct cpl_exchange_ends){NULL};
 }
 
 void cpl_pass_settle(struct cpl_exchange *x)

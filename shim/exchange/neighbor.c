@@ -1,5 +1,5 @@
 /* The life of blocking calls (neighbor.h; doc/architecture.md, Life of an exchange): learned,
- * planned, tried, carried, reviewed; ways carry the planned ones (way.h).
+ * planned, tried, carried, reviewed; ways carry the planned ones.
  *
  * At the 4th, 8th, 16th, ... call of MPI_Alltoallv or MPI_Alltoallw the ranks add up how many
  * messages there are and how many go where none went the call before. When most go where one went,
@@ -20,7 +20,6 @@
 #include "shim/wait/collective.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Logs the result of a trial that has ended. */
 static void log_choice(const struct cpl_comm_state *state, const struct cpl_exchange *x,
@@ -73,33 +72,20 @@ static void note_call(const struct cpl_comm_state *state, struct cpl_exchange *x
         log_choice(state, x, before);
 }
 
-void cpl_neighbor_enter(struct cpl_exchange *x)
-{
-    cpl_pass_settle(x);
-    x->calls++;
-    while (x->nonblocking.pending)
-        cpl_progress_poll();
-}
-
-/* Ranks that share cores, and so have turns of several calls that count, give them to those that
- * they wait for. All ranks know that alike from when the exchange was planned; what a rank knows of
- * the machine may have changed since. */
-static void meet(MPI_Comm comm, const struct cpl_exchange *x)
-{
-    if (x->plans.trial.calls_a_turn > 1)
-        cpl_assembly_gather(comm);
-    else
-        cpl_collective_Barrier(comm);
-}
-
 /* Whether a candidate carries the current blocking call. While a trial is running all ranks come
- * together first: otherwise it would time a late rank, not the exchange. Collective. */
+ * together first: otherwise it would time a late rank, not the exchange. Those that share cores,
+ * and so have turns of several calls that count, give them to those that they wait for. All ranks
+ * know that alike from when the exchange was planned; what a rank knows of the machine may have
+ * changed since. Collective. */
 static bool take_turn(const struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     bool planned = x->phase == CPL_PHASE_PLANNED;
     int32_t candidate = planned ? cpl_trial_candidate(&x->plans.trial) : 0;
-    if (planned && cpl_trial_begins_turn(&x->plans.trial))
-        meet(state->private_comm, x);
+    bool begins = planned && cpl_trial_begins_turn(&x->plans.trial);
+    if (begins && x->plans.trial.calls_a_turn > 1)
+        cpl_assembly_gather(state->private_comm);
+    else if (begins)
+        cpl_collective_Barrier(state->private_comm);
     x->plans.carries = candidate > 0 ? &x->plans.candidate[candidate - 1] : NULL;
     return candidate > 0;
 }
@@ -149,23 +135,6 @@ static bool pass_untimed(struct cpl_exchange *x)
     return true;
 }
 
-/* Carries a blocking call whose data is resolved. Returns MPI's result, after the error handler
- * when it is an error. */
-static int run(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-               struct cpl_exchange *x)
-{
-    const struct cpl_candidate *carries = x->plans.carries;
-    struct cpl_carrying c = {
-        .state = state, .x = x, .way = carries->way, .made = carries->made, .data = &x->data};
-    x->data.n_requests = 0;
-    c.way->start(&c);
-    c.way->wait(&c);
-    cpl_carrying_unpack_aside(&c);
-    if (c.result != MPI_SUCCESS)
-        PMPI_Comm_call_errhandler(call->comm, c.result);
-    return c.result;
-}
-
 /* Notes how long a blocking call took, with what follows for the exchange's trial. Collective. */
 static void note(const struct cpl_comm_state *state, struct cpl_exchange *x, double seconds,
                  bool planned)
@@ -178,27 +147,6 @@ static void note(const struct cpl_comm_state *state, struct cpl_exchange *x, dou
         cpl_timeline_add(plans->timeline, x->calls - 1, seconds, planned, plans->trial.running);
     if (x->phase == CPL_PHASE_PLANNED)
         note_call(state, x, seconds);
-}
-
-bool cpl_neighbor_carry_entered(struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                                struct cpl_exchange *x, cpl_neighbor_resolver *resolve, int *result)
-{
-    cpl_neighbor_order(state, x);
-    bool carried = take_turn(state, x);
-    if (!carried && pass_untimed(x))
-        return false;
-    double start = PMPI_Wtime();
-    if (carried &&
-        (resolve ? resolve(call, state, x) : cpl_neighbor_resolve_all(call, state, x, &x->data))) {
-        *result = run(call, state, x);
-        x->calls_planned++;
-        note(state, x, PMPI_Wtime() - start, true);
-        return true;
-    }
-    call->state = state;
-    call->watched = x;
-    call->start = start;
-    return false;
 }
 
 #define FIRST_ALLTOALL 4 /* the call at which the ranks first agree */
@@ -236,20 +184,26 @@ static void go_on_learning(struct cpl_exchange *x)
     x->phase = ++x->learned.n_vain < MOST_VAIN ? CPL_PHASE_LEARNING : CPL_PHASE_DIRECT;
 }
 
+static bool is_alltoall(const struct cpl_exchange *x)
+{
+    return x->kind == CPL_ALLTOALLV || x->kind == CPL_ALLTOALLW;
+}
+
 /* The ranks have come to settle something: plan, unless there is nothing to plan or it is early.
  * Collective. */
-static void settle(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                   struct cpl_exchange *x)
+static void settle(const struct cpl_life *life, const struct cpl_neighbor_call *call,
+                   struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     struct cpl_learned *learned = &x->learned;
     bool first = x->phase == CPL_PHASE_LEARNING;
     int64_t sums[CPL_N_SUMS] = {[CPL_SUM_UNABLE] = first && !learned->sent};
     learned->left = CPL_LEFT_NOT;
-    if (x->kind < CPL_ALLTOALLV)
-        sums[CPL_SUM_MESSAGES] = state->adjacency.out.n_messages;
-    else
+    if (is_alltoall(x))
         count_messages(call, state, first ? learned->sent : NULL, sums);
-    if (x->kind >= CPL_ALLTOALLV && first) {
+    else
+        sums[CPL_SUM_MESSAGES] =
+            x->kind < CPL_ALLTOALLV ? state->adjacency.out.n_messages : state->size;
+    if (is_alltoall(x) && first) {
         learned->left = cpl_alltoall_why_not(state, sums);
         if (learned->left == CPL_LEFT_EMPTY) /* says nothing of later calls */
             return;
@@ -259,7 +213,7 @@ static void settle(const struct cpl_neighbor_call *call, struct cpl_comm_state *
         }
     }
     if (!cpl_neighbor_is_early(call, state, x, (int)sums[CPL_SUM_MESSAGES]))
-        cpl_neighbor_plan(call, state, x);
+        life->plan(call, state, x);
     else if (first)
         learned->left = CPL_LEFT_SHORT;
 }
@@ -275,7 +229,7 @@ static bool fits(const struct cpl_comm_state *state, struct cpl_exchange *x)
     if (4 * all[0] <= all[1])
         return true;
     cpl_exchange_release(x);
-    x->plans.search.again = false; /* other messages are another search */
+    x->plans.again = false; /* other messages are another search */
     learned->left = CPL_LEFT_ELSEWHERE;
     go_on_learning(x);
     cpl_date_hasten(&learned->date, x->calls, 2);
@@ -284,10 +238,10 @@ static bool fits(const struct cpl_comm_state *state, struct cpl_exchange *x)
 
 /* Plans an exchange, or reviews its plan, when it is time. That needs a private communicator, and
  * no other thread in a call. Collective. */
-static void look(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                 struct cpl_exchange *x)
+static void look(const struct cpl_life *life, const struct cpl_neighbor_call *call,
+                 struct cpl_comm_state *state, struct cpl_exchange *x)
 {
-    const bool alltoall = x->kind >= CPL_ALLTOALLV, learns = x->phase == CPL_PHASE_LEARNING;
+    const bool alltoall = is_alltoall(x), learns = x->phase == CPL_PHASE_LEARNING;
     const bool plans_again = cpl_neighbor_plans_again(x) && !x->plans.trial.running;
     const int64_t first = alltoall ? FIRST_ALLTOALL : cpl_settings_learn(&cpl_context.settings) + 1;
     if (!learns && !plans_again &&
@@ -304,19 +258,51 @@ static void look(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
     x->learned.left = learns ? CPL_LEFT_THREADS : CPL_LEFT_NOT;
     if (!cpl_exclusive_take(state->private_comm))
         return;
-    settle(call, state, x);
+    settle(life, call, state, x);
     cpl_exclusive_leave();
+}
+
+bool cpl_life_carry(const struct cpl_life *life, struct cpl_neighbor_call *call,
+                    struct cpl_comm_state *state, struct cpl_exchange *x, int *result)
+{
+    cpl_pass_settle(x);
+    x->calls++;
+    while (x->nonblocking.pending)
+        cpl_progress_poll();
+    look(life, call, state, x);
+    cpl_neighbor_order(state, x);
+    bool carried = take_turn(state, x);
+    if (!carried && pass_untimed(x))
+        return false;
+    double start = PMPI_Wtime();
+    if (carried && life->resolve(call, state, x)) {
+        struct cpl_carrying c = {.state = state, .x = x, .by = x->plans.carries, .data = &x->data};
+        c.by->way->start(&c);
+        c.by->way->wait(&c);
+        *result = c.result;
+        if (c.result != MPI_SUCCESS)
+            PMPI_Comm_call_errhandler(call->comm, c.result);
+        x->calls_planned++;
+        note(state, x, PMPI_Wtime() - start, true);
+        return true;
+    }
+    call->state = state;
+    call->watched = x;
+    call->start = start;
+    return false;
+}
+
+static bool resolve(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                    struct cpl_exchange *x)
+{
+    return cpl_neighbor_resolve_all(call, state, x, &x->data);
 }
 
 bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
 {
+    static const struct cpl_life life = {cpl_neighbor_plan, resolve};
     struct cpl_comm_state *state = cpl_neighbor_describe(call);
-    if (!state)
-        return false;
-    struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
-    cpl_neighbor_enter(x);
-    look(call, state, x);
-    return cpl_neighbor_carry_entered(call, state, x, NULL, result);
+    return state && cpl_life_carry(&life, call, state, cpl_exchange_of(state, call->kind), result);
 }
 
 void cpl_neighbor_passed(struct cpl_neighbor_call *call)

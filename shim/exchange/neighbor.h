@@ -5,10 +5,10 @@
 #ifndef CARPOOL_NEIGHBOR_H
 #define CARPOOL_NEIGHBOR_H
 
+#include "planner/arena.h"
 #include "shim/base/names.h"
 #include "shim/base/samples.h"
 #include "shim/carry/executor.h"
-#include "shim/exchange/way.h"
 #include "shim/meet/meeting.h"
 #include "shim/meet/pace.h"
 #include "shim/meet/trial.h"
@@ -56,15 +56,73 @@ struct cpl_neighbor_data {
     struct cpl_in_place *in_place; /* what is received into the room */
     int n_in_place;
     unsigned char *room;
-    int64_t n_room;        /* its bytes */
-    MPI_Request *requests; /* requests of messages that go straight */
-    MPI_Status *statuses;  /* statuses of those requests */
+    int64_t n_room;         /* its bytes */
+    struct cpl_arena arena; /* of the arrays */
+    MPI_Request *requests;  /* requests of messages that go straight */
+    MPI_Status *statuses;   /* statuses of those requests */
     int n_requests;
 };
 
+/* ---- ways of carrying a call: by a plan; those of an allgather. A way is a struct of functions in
+ * a file of its own, way_NAME.c. Who decides (neighbor.c, neighbor_serve.c) gives a call its way,
+ * and everybody else goes by the struct.
+ *
+ * A blocking call starts and then waits; a nonblocking or persistent one begins when the program
+ * makes it, starts when those before it are complete, and progresses while this rank polls. An
+ * exchange carries one call at a time, so that `made` may hold what the way knows of the call that
+ * is under way. */
+
+struct cpl_exchange;
+struct cpl_way;
+
+/* What may carry an exchange's calls, besides MPI: they take turns in its trial (meet/trial.h). The
+ * first one also carries nonblocking and persistent calls, untried. */
+struct cpl_candidate {
+    const struct cpl_way *way;
+    void *made; /* what the way needs for the exchange, freed by its `end` */
+    const struct cpl_plan_summary *summary; /* its name, and its time by the planner's model */
+};
+
+/* What a carrying delivers, on state->private_comm with the exchange's last tag or by the way's
+ * own means (`in` and `out` are those of x->adjacency, state/adjacency.h):
+ *
+ *   - the messages: m < out.n_messages goes to out.rank[m], m < in.n_messages comes from
+ *     in.rank[m];
+ *   - their parts, several where edges are parallel, in the sender's order: the spans
+ *     data->out_span[out.part[p]] and data->in_span[notes.in_part[p]], where
+ *     first_part[m] <= p < first_part[m + 1];
+ *   - extras, data->extra: messages of an MPI_Alltoallv outside the plan that both ends know of;
+ *   - messages of the rank to itself: notes.self_from.
+ *
+ * data->requests has room for a request for each of them. Start and progress go on after an error,
+ * which is kept in `result`: others wait for what they are owed. */
+
+/* One carrying of a call, from the data resolved for it until it is complete. */
+struct cpl_carrying {
+    struct cpl_comm_state *state;
+    struct cpl_exchange *x;
+    const struct cpl_candidate *by;
+    struct cpl_neighbor_data *data;
+    bool carried; /* all that goes by combined messages is done */
+    int result;   /* MPI's, of the first error */
+};
+
+struct cpl_way {
+    const char *name; /* NAME; shorter than CPL_RECORD_WAY (report.h) */
+    /* Frees what a candidate has; NULL: nothing. Local. */
+    void (*end)(struct cpl_candidate *candidate);
+
+    /* Never wait; progress returns true when the call is complete. Local. */
+    void (*start)(struct cpl_carrying *c);
+    bool (*progress)(struct cpl_carrying *c);
+    /* Waits until a blocking call that was started is complete. */
+    void (*wait)(struct cpl_carrying *c);
+};
+
+extern const struct cpl_way cpl_way_plan;
+
 /* What a rank learns of blocking calls, mostly of MPI_Alltoallv and MPI_Alltoallw (neighbor.c). */
 struct cpl_learned {
-    struct cpl_adjacency own; /* who sends to whom, as planned */
     int n_extra_most;         /* messages outside the plan that a call may have */
     struct cpl_date date;     /* of the calls: the ranks agree, or review that; alike on them */
     int n_vain;               /* agreements that came to nothing; alike on all ranks */
@@ -74,18 +132,11 @@ struct cpl_learned {
     int64_t n_messages;       /* all messages since the last review */
 };
 
-/* How the plans of blocking calls were searched for. */
-struct cpl_exchange_search {
-    struct cpl_plan_turn turn;
-    bool again; /* they are to be planned again, by a full search; alike on all ranks */
-    int32_t n;  /* how often they were planned */
-    double ms;  /* that took so long in all, on the rank that planned */
-};
-
 /* The plans of an exchange, and the candidates that may carry its calls. */
 struct cpl_exchange_plans {
-    struct cpl_exchange_search search;
-    int n; /* number of summaries; alike on all ranks */
+    struct cpl_plan_turn turn; /* how those of blocking calls were searched for */
+    bool again; /* they are to be planned again, by a full search; alike on all ranks */
+    int n;      /* number of summaries; alike on all ranks */
     struct cpl_plan_summary summary[CPL_MAX_PLANS];
     int n_candidates; /* alike on all ranks; more than 0 in phase PLANNED, else 0 */
     struct cpl_candidate candidate[CPL_MAX_PLANS];
@@ -94,18 +145,6 @@ struct cpl_exchange_plans {
     struct cpl_trial trial;              /* trial of MPI and the candidates, in phase PLANNED */
     struct cpl_timeline *timeline; /* this rank's blocking calls; NULL: none was timed, or there is
                                       to be no report */
-};
-
-/* How this rank's neighbours take part. Set when the exchange is planned. */
-struct cpl_exchange_ends {
-    bool *out_straight; /* per out-message: whether it is always sent straight and not part of the
-                           plan */
-    int *payload;       /* number of the out-message that is payload k of the plan */
-    int *in_part;     /* the in-neighbours of each in-message, in the sender's order of its parallel
-                         edges; the next two are in the same memory */
-    int *self_from;   /* for each in-neighbour that is the rank itself: the out-neighbour that its
-                         data comes from */
-    int *in_straight; /* per in-message: 1, it is always sent straight; else 0 */
 };
 
 /* The order in which its messages leave (neighbor_order.c). */
@@ -149,14 +188,15 @@ struct cpl_exchange {
     int64_t data_most; /* allgathers: the most bytes of all ranks together in a call; else 0 */
     int first_tag;     /* first tag on the private communicator: tags of the executor, then one for
                           straight messages */
-    const struct cpl_adjacency *adjacency; /* the communicator's adjacency, or that of `learned` */
+    const struct cpl_adjacency *adjacency; /* the communicator's; of an alltoall once it is planned:
+                                              of `notes` */
     struct cpl_learned learned;            /* for MPI_Alltoallv and MPI_Alltoallw only */
     struct cpl_samples direct;             /* durations of this rank's calls that MPI carried */
     struct cpl_samples planned;            /* durations of this rank's calls that plans carried */
     struct cpl_exchange_plans plans;
-    struct cpl_order order; /* order in which its messages are sent */
-    struct cpl_exchange_ends ends;
-    struct cpl_neighbor_data data; /* data of the current blocking call */
+    struct cpl_order order;           /* order in which its messages are sent */
+    struct cpl_neighbor_notes *notes; /* by which it is planned; NULL: it is not */
+    struct cpl_neighbor_data data;    /* data of the current blocking call */
     struct cpl_exchange_started nonblocking;
     struct cpl_exchange *next_pending; /* list from cpl_context.busy.first_pending */
 };

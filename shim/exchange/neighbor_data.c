@@ -1,4 +1,4 @@
-/* Where the data of a call is, and the pieces of which ways carry it (neighbor_internal.h). */
+/* Where the data of a call is (neighbor_internal.h). */
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/state/memory.h"
 #include "shim/wait/collective.h"
@@ -80,7 +80,8 @@ int64_t cpl_neighbor_rank_bytes(const struct cpl_neighbor_side *side, int rank)
     return cpl_neighbor_resolve_rank(side, rank, &span) ? cpl_span_bytes(&span) : -1;
 }
 
-#define MAKE(member, n) ((data->member = calloc((n) + 1, sizeof *data->member)) != NULL)
+#define MAKE(member, n)                                                                            \
+    ((data->member = cpl_arena_alloc(&data->arena, n, sizeof *data->member)) != NULL)
 bool cpl_neighbor_data_make(struct cpl_neighbor_data *data, const struct cpl_adjacency *a,
                             int n_extra)
 {
@@ -93,14 +94,8 @@ bool cpl_neighbor_data_make(struct cpl_neighbor_data *data, const struct cpl_adj
 
 void cpl_neighbor_data_free(struct cpl_neighbor_data *data)
 {
-    free(data->out_span);
-    free(data->in_span);
-    free(data->out_bytes);
-    free(data->extra);
-    free(data->in_place);
+    cpl_arena_free(&data->arena);
     free(data->room);
-    free(data->requests);
-    free(data->statuses);
     *data = (struct cpl_neighbor_data){.out_span = NULL};
 }
 
@@ -140,15 +135,6 @@ static void receive_all_aside(struct cpl_neighbor_data *data, int n_in, int n)
         struct cpl_span *span = k < n_in ? &data->in_span[k] : &data->extra[k - n_in].span;
         span->address = at;
         at += span->count;
-    }
-}
-
-void cpl_carrying_unpack_aside(struct cpl_carrying *c)
-{
-    for (int k = 0; k < c->data->n_in_place; k++) {
-        const struct cpl_in_place *p = &c->data->in_place[k];
-        cpl_carrying_note(c,
-                          cpl_span_unpack(&p->to, c->data->room + p->at, cpl_span_bytes(&p->to)));
     }
 }
 
@@ -213,8 +199,6 @@ int64_t cpl_neighbor_payload_bytes(const struct cpl_neighbor_data *data,
     return bytes;
 }
 
-/* ---- the pieces */
-
 void cpl_carrying_move(struct cpl_carrying *c, bool sends, const struct cpl_span *span, int peer,
                        int tag, MPI_Request *request)
 {
@@ -227,62 +211,6 @@ void cpl_carrying_move(struct cpl_carrying *c, bool sends, const struct cpl_span
     cpl_carrying_note(c, code);
 }
 
-static void start_span(struct cpl_carrying *c, bool sends, const struct cpl_span *span, int peer)
-{
-    cpl_carrying_move(c, sends, span, peer, c->x->first_tag + CPL_EXECUTOR_TAGS,
-                      &c->data->requests[c->data->n_requests++]);
-}
-
-void cpl_carrying_receive(struct cpl_carrying *c, int m)
-{
-    const struct cpl_neighbors *in = &c->x->adjacency->in;
-    for (int p = in->first_part[m]; p < in->first_part[m + 1]; p++)
-        start_span(c, false, &c->data->in_span[c->x->ends.in_part[p]], in->rank[m]);
-}
-
-static void send(struct cpl_carrying *c, int m)
-{
-    const struct cpl_neighbors *out = &c->x->adjacency->out;
-    for (int p = out->first_part[m]; p < out->first_part[m + 1]; p++)
-        start_span(c, true, &c->data->out_span[out->part[p]], out->rank[m]);
-}
-
-void cpl_carrying_start(struct cpl_carrying *c)
-{
-    const struct cpl_adjacency *a = c->x->adjacency;
-    const struct cpl_exchange_ends *ends = &c->x->ends;
-    struct cpl_neighbor_data *data = c->data;
-    for (int m = 0; m < a->in.n_messages; m++)
-        if (ends->in_straight[m])
-            cpl_carrying_receive(c, m);
-    for (int k = 0; k < data->n_extra; k++)
-        start_span(c, data->extra[k].sent, &data->extra[k].span, data->extra[k].rank);
-    for (int m = 0; m < a->out.n_messages; m++) {
-        int64_t bytes = cpl_neighbor_payload_bytes(data, a, m);
-        bool rides = !ends->out_straight[m] && bytes <= cpl_context.settings.size_limit;
-        data->out_bytes[m] = rides ? bytes : CPL_STRAIGHT;
-        if (!rides)
-            send(c, m);
-    }
-    for (int k = 0; k < a->in.n_self; k++)
-        cpl_carrying_note(
-            c, cpl_span_copy(&data->out_span[ends->self_from[k]], &data->in_span[a->in.self[k]]));
-}
-
-bool cpl_carrying_progress(struct cpl_carrying *c)
-{
-    struct cpl_neighbor_data *data = c->data;
-    while (data->n_requests > 0) {
-        int done = 1;
-        int code = PMPI_Test(&data->requests[data->n_requests - 1], &done, MPI_STATUS_IGNORE);
-        if (code == MPI_SUCCESS && !done)
-            return false;
-        cpl_carrying_note(c, code);
-        data->n_requests--;
-    }
-    return true;
-}
-
 void cpl_carrying_wait_for(struct cpl_carrying *c, int n, MPI_Request *requests,
                            MPI_Status *statuses)
 {
@@ -291,9 +219,4 @@ void cpl_carrying_wait_for(struct cpl_carrying *c, int n, MPI_Request *requests,
         if (statuses[k].MPI_ERROR != MPI_SUCCESS)
             code = statuses[k].MPI_ERROR;
     cpl_carrying_note(c, code);
-}
-
-void cpl_carrying_wait(struct cpl_carrying *c)
-{
-    cpl_carrying_wait_for(c, c->data->n_requests, c->data->requests, c->data->statuses);
 }

@@ -5,6 +5,8 @@
 #include "shim/exchange/neighbor.h"
 #include "shim/state/device.h"
 
+#include <stdlib.h>
+
 struct cpl_request;
 
 /* Makes room for the data of one call and n_extra messages outside the plan. Returns false when
@@ -46,26 +48,37 @@ int64_t cpl_neighbor_payload_bytes(const struct cpl_neighbor_data *data,
  * send side what it receives. Local. */
 struct cpl_comm_state *cpl_neighbor_describe(struct cpl_neighbor_call *call);
 
-/* What a rank notes of a call until its exchange is planned: of a nonblocking one until it is
- * decided whether such calls are carried (neighbor_serve.c). */
+/* What a rank notes of a call: of a nonblocking one until it is decided whether such calls are
+ * carried (neighbor_serve.c). An exchange keeps those by which it is planned. One block of memory,
+ * but for `own`. */
 struct cpl_neighbor_notes {
     bool usable;
-    bool *straight; /* per out-message: too large for combined messages; the exchange's, once it is
-                       planned, like the next */
-    int *payload;   /* numbers of the other messages; and room for all that has numbers */
+    bool *straight; /* per out-message: too large for combined messages */
+    int *payload;   /* number of the out-message that is payload k of the plan */
     struct cpl_pattern_entry *messages; /* these */
     int n;                              /* how many there are */
     int64_t n_straight, straight_bytes;
     int *token_out, *token_in; /* what senders tell receivers (neighbor_plan.c) */
     int *ones, *displs;
     MPI_Request request;      /* of the tokens; MPI_REQUEST_NULL: they are here */
-    struct cpl_adjacency own; /* who sends to whom in an alltoall */
+    struct cpl_adjacency own; /* who sends to whom in an alltoall, as planned */
+    /* By the tokens: */
+    int *in_part;     /* the in-neighbours of each in-message, in the sender's order of its parallel
+                         edges */
+    int *self_from;   /* for each in-neighbour that is the rank itself: the out-neighbour that its
+                         data comes from */
+    int *in_straight; /* per in-message: 1, it is always sent straight; else 0 */
 };
 
 /* Notes with room for the messages of an exchange, usable; NULL when memory ran out. Local. */
 struct cpl_neighbor_notes *cpl_neighbor_notes_make(const struct cpl_comm_state *state,
                                                    const struct cpl_exchange *x);
-void cpl_neighbor_notes_free(struct cpl_neighbor_notes *notes); /* NULL: there are none */
+static inline void cpl_neighbor_notes_free(struct cpl_neighbor_notes *notes) /* or NULL */
+{
+    if (notes)
+        cpl_adjacency_free(&notes->own);
+    free(notes);
+}
 
 /* Notes the messages of a call, in place of those that it has. Those of a neighborhood collective
  * start the exchange of tokens. Local; all ranks start it. */
@@ -80,28 +93,37 @@ enum { CPL_SUM_MESSAGES, CPL_SUM_SMALL, CPL_SUM_NEW, CPL_SUM_UNABLE, CPL_N_SUMS 
  * communicator; alike on all ranks. */
 enum cpl_left_alone cpl_alltoall_why_not(const struct cpl_comm_state *state, const int64_t *mine);
 
-/* Plans the noted messages, when the tokens are here; of an alltoall if they promise anything.
+/* Makes an exchange's candidates, when at least one plan was decided on. Candidate k of the trial
+ * is candidate[k - 1]. False on all ranks when there are none, or one rank could not make its own.
+ * Collective over the private communicator. */
+bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                    struct cpl_agree_output *agreed);
+
+/* Plans the exchange by its notes, when the tokens are here; an alltoall if they promise anything.
  * Collective over the private communicator; the same result on all ranks. */
-bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x,
-                             struct cpl_neighbor_notes *notes);
+bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x);
 
 /* Plans an exchange on all ranks, for the messages of this call, and gives up the plans that it
  * has: its phase is PLANNED or DIRECT afterwards, or LEARNING if it is to be planned again.
  * Collective. */
-void cpl_neighbor_plan(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange *x);
 
-/* Begins a blocking call: counts it, and waits for earlier nonblocking calls. Local. */
-void cpl_neighbor_enter(struct cpl_exchange *x);
+/* What is different in the lives of blocking calls (neighbor.c). Both collective. */
+struct cpl_life {
+    /* Plans the exchange: it is not in phase LEARNING afterwards, unless it is to be planned again.
+     */
+    void (*plan)(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                 struct cpl_exchange *x);
+    /* Finds the data of a call that a candidate is to carry. False: MPI would refuse an argument,
+     * or there is no room. */
+    bool (*resolve)(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                    struct cpl_exchange *x);
+};
 
-/* Goes on with a blocking call that has been entered: returns what cpl_neighbor_carry does, once
- * the exchange has been planned or not. `resolve` finds the data of a call that a candidate is to
- * carry; NULL: it is found in x->data. Collective. */
-typedef bool cpl_neighbor_resolver(const struct cpl_neighbor_call *call,
-                                   const struct cpl_comm_state *state, struct cpl_exchange *x);
-bool cpl_neighbor_carry_entered(struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                                struct cpl_exchange *x, cpl_neighbor_resolver *resolve,
-                                int *result);
+/* What cpl_neighbor_carry does, of an exchange with this life. */
+bool cpl_life_carry(const struct cpl_life *life, struct cpl_neighbor_call *call,
+                    struct cpl_comm_state *state, struct cpl_exchange *x, int *result);
 
 /* Whether it is too early to plan a blocking call's exchange (cpl_plan_is_early); the exchange
  * notes when the ranks ask again or, where it is not, how long to search for. n_messages: those of
@@ -117,8 +139,7 @@ void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *x);
  * Nonblocking calls may be carried by the plans, so then these stay. Alike on all ranks. */
 static inline bool cpl_neighbor_plans_again(const struct cpl_exchange *x)
 {
-    const struct cpl_exchange_search *s = &x->plans.search;
-    return x->phase == CPL_PHASE_PLANNED && s->again && x->nonblocking.n == 0;
+    return x->phase == CPL_PHASE_PLANNED && x->plans.again && x->nonblocking.n == 0;
 }
 
 /* The executor of a candidate of the exchange's trial; NULL: the candidate is MPI or uses no plan.
@@ -169,17 +190,7 @@ void cpl_neighbor_op_free(struct cpl_neighbor_op *op);
 /* Waits, while polling, until nothing of an exchange is pending; frees spare operations. */
 void cpl_neighbor_drain(struct cpl_exchange *x);
 
-/* The pieces of which ways carry a call (way.h): what goes from the program's buffers
- * to the program's buffers, each message on its own. A way takes those that it does not carry
- * otherwise.
- *
- * Order of calls: a way's `start` calls the pieces, receives before sends; its `progress` and
- * `wait` may be the ones here, or call them when their own part is done. Errors are kept in
- * c->result, and nothing stops at one. Receiving and sending one message are two sides of one
- * thing: what one end sends straight the other must expect by cpl_carrying_receive. Thread rule:
- * one thread. */
-
-/* Keeps MPI's result when it is the first error. */
+/* Keeps MPI's result when it is the first error: nothing stops at one. */
 static inline void cpl_carrying_note(struct cpl_carrying *c, int code)
 {
     if (c->result == MPI_SUCCESS)
@@ -190,23 +201,7 @@ static inline void cpl_carrying_note(struct cpl_carrying *c, int code)
 void cpl_carrying_move(struct cpl_carrying *c, bool sends, const struct cpl_span *span, int peer,
                        int tag, MPI_Request *request);
 
-/* Starts to receive in-message m, with all its parts, into the program's buffer. Local. */
-void cpl_carrying_receive(struct cpl_carrying *c, int m);
-
-/* Starts the messages that go straight from the program's buffers and into them, receives first,
- * with those that are not among the neighbours'; sets data->out_bytes. Copies the messages of the
- * rank to itself. Local. */
-void cpl_carrying_start(struct cpl_carrying *c);
-
-/* A call is complete: what came into the room goes to its place. Local. */
-void cpl_carrying_unpack_aside(struct cpl_carrying *c);
-
-/* Whether all requests are complete; never waits. Local. */
-bool cpl_carrying_progress(struct cpl_carrying *c);
-
-/* Waits for all requests, or for some; with collectives that poll, it does, too
- * (wait/collective.h). */
-void cpl_carrying_wait(struct cpl_carrying *c);
+/* Waits for some requests; with collectives that poll, it does, too (wait/collective.h). */
 void cpl_carrying_wait_for(struct cpl_carrying *c, int n, MPI_Request *requests,
                            MPI_Status *statuses);
 

@@ -82,11 +82,8 @@ struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *cal
     *refused = false;
     if (!op)
         return NULL;
-    op->carrying = (struct cpl_carrying){.state = state,
-                                         .x = x,
-                                         .way = x->plans.candidate[0].way,
-                                         .made = x->plans.candidate[0].made,
-                                         .data = &op->data};
+    op->carrying =
+        (struct cpl_carrying){.state = state, .x = x, .by = x->plans.candidate, .data = &op->data};
     op->request = NULL;
     op->running = false;
     *refused = !cpl_neighbor_resolve_all(call, state, x, &op->data);
@@ -100,7 +97,6 @@ struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *cal
 static void complete(struct cpl_neighbor_op *op)
 {
     struct cpl_exchange *x = op->carrying.x;
-    cpl_carrying_unpack_aside(&op->carrying);
     cpl_request_close_collective(op->request, op->carrying.result);
     if (op->request->persistent)
         return;
@@ -114,9 +110,8 @@ static bool advance(struct cpl_exchange *x)
 {
     bool any = false;
     for (struct cpl_neighbor_op *op; (op = x->nonblocking.pending); any = true) {
-        const struct cpl_way *way = op->carrying.way;
+        const struct cpl_way *way = op->carrying.by->way;
         if (!op->running) {
-            op->data.n_requests = 0;
             op->carrying.result = MPI_SUCCESS;
             way->start(&op->carrying);
         }

@@ -33,49 +33,31 @@ static void add_message(struct cpl_neighbor_notes *notes, int m, struct cpl_patt
     notes->messages[notes->n++] = message;
 }
 
-/* Zeroed room for n elements, and one more. */
-static void *zeroed(int n, size_t size)
-{
-    return calloc((size_t)n + 1, size);
-}
-
-void cpl_neighbor_notes_free(struct cpl_neighbor_notes *notes)
-{
-    if (!notes)
-        return;
-    free(notes->straight);
-    free(notes->messages);
-    free(notes->payload);
-    cpl_adjacency_free(&notes->own);
-    free(notes);
-}
-
 struct cpl_neighbor_notes *cpl_neighbor_notes_make(const struct cpl_comm_state *state,
                                                    const struct cpl_exchange *x)
 {
-    struct cpl_neighbor_notes *notes = calloc(1, sizeof *notes);
-    bool by_rank = x->kind >= CPL_ALLTOALLV;
-    int n_in = by_rank ? state->size : x->adjacency->in.n;
-    int n_out = by_rank ? state->size : x->adjacency->out.n, most = n_in > n_out ? n_in : n_out;
-    int *numbers = zeroed(2 * n_out + n_in + 2 * most, sizeof *numbers);
-    if (!notes || !numbers) {
-        free(notes);
-        free(numbers);
+    const bool by_rank = x->kind >= CPL_ALLTOALLV;
+    const size_t n_in = (size_t)(by_rank ? state->size : x->adjacency->in.n);
+    const size_t n_out = (size_t)(by_rank ? state->size : x->adjacency->out.n);
+    const size_t most = n_in > n_out ? n_in : n_out, n_numbers = 2 * n_out + 4 * n_in + 2 * most;
+    struct cpl_neighbor_notes *notes =
+        calloc(1, sizeof *notes + n_out * (sizeof *notes->messages + sizeof *notes->straight) +
+                      n_numbers * sizeof *notes->payload);
+    if (!notes)
         return NULL;
-    }
-    notes->straight = zeroed(n_out, sizeof *notes->straight);
-    notes->messages = zeroed(n_out, sizeof *notes->messages);
-    notes->payload = numbers;
-    notes->token_out = numbers + n_out;
+    notes->messages = (struct cpl_pattern_entry *)(notes + 1);
+    notes->payload = (int *)(notes->messages + n_out);
+    notes->token_out = notes->payload + n_out;
     notes->token_in = notes->token_out + n_out;
-    notes->ones = notes->token_in + n_in;
+    notes->in_part = notes->token_in + n_in;
+    notes->self_from = notes->in_part + n_in;
+    notes->in_straight = notes->self_from + n_in;
+    notes->ones = notes->in_straight + n_in;
     notes->displs = notes->ones + most;
+    notes->straight = (bool *)(notes->displs + most);
     notes->request = MPI_REQUEST_NULL;
     notes->usable = true;
-    if (notes->straight && notes->messages)
-        return notes;
-    cpl_neighbor_notes_free(notes);
-    return NULL;
+    return notes;
 }
 
 /* Sizes and lists the call's messages. */
@@ -171,23 +153,24 @@ static bool read_tokens(struct cpl_exchange *x, const int *token)
 {
     const struct cpl_adjacency *a = x->adjacency;
     const struct cpl_neighbors *in = &a->in;
+    struct cpl_neighbor_notes *notes = x->notes;
     for (int m = 0; m < in->n_messages; m++) {
         int first = in->first_part[m], n_parts = in->first_part[m + 1] - first;
         for (int p = first; p < first + n_parts; p++)
-            x->ends.in_part[p] = -1;
+            notes->in_part[p] = -1;
         for (int p = first; p < first + n_parts; p++) {
             int ordinal = token[in->part[p]] / 2;
-            if (ordinal < 0 || ordinal >= n_parts || x->ends.in_part[first + ordinal] >= 0)
+            if (ordinal < 0 || ordinal >= n_parts || notes->in_part[first + ordinal] >= 0)
                 return false;
-            x->ends.in_part[first + ordinal] = in->part[p];
-            x->ends.in_straight[m] = token[in->part[p]] % 2;
+            notes->in_part[first + ordinal] = in->part[p];
+            notes->in_straight[m] = token[in->part[p]] % 2;
         }
     }
     for (int k = 0; k < in->n_self; k++) {
         int ordinal = token[in->self[k]] / 2;
         if (ordinal < 0 || ordinal >= a->out.n_self)
             return false;
-        x->ends.self_from[k] = a->out.self[ordinal];
+        notes->self_from[k] = a->out.self[ordinal];
     }
     return true;
 }
@@ -204,23 +187,36 @@ static int count_plans(const struct cpl_exchange *x)
     return is_measured(x) && cpl_context.settings.trial > 0 ? CPL_MAX_PLANS : 1;
 }
 
-/* Keeps the agreed plans, asks the ways for candidates and begins their trial. Returns whether
- * there are candidates on all ranks. Frees the agreement. Collective over the private
+/* Agrees on plans for the noted messages, keeps them, asks the ways for candidates and begins their
+ * trial. Returns whether there are candidates on all ranks. Collective over the private
  * communicator. */
-static bool begin_trial(const struct cpl_comm_state *state, struct cpl_exchange *x,
-                        struct cpl_agree_output *agreed)
+static bool agree(const struct cpl_comm_state *state, struct cpl_exchange *x)
 {
-    struct cpl_exchange_search *search = &x->plans.search;
-    memcpy(x->plans.summary, agreed->summary, (size_t)agreed->n * sizeof *agreed->summary);
-    x->plans.n = agreed->n;
-    search->ms += agreed->summary[0].cost.ms;
-    for (int k = 0; k < agreed->n && search->n > 0; k++) {
-        x->plans.summary[k].cost.ms = search->ms;
-        x->plans.summary[k].cost.times_planned = search->n + 1;
+    const struct cpl_neighbor_notes *notes = x->notes;
+    const struct cpl_agree_input input = {.able = notes->usable,
+                                          .n_messages = notes->n,
+                                          .messages = notes->messages,
+                                          .n_straight = notes->n_straight,
+                                          .straight_bytes = notes->straight_bytes,
+                                          .needed = x->mpi_distrusted,
+                                          .same_payload = x->kind == CPL_NEIGHBOR_ALLGATHER ||
+                                                          x->kind == CPL_NEIGHBOR_ALLGATHERV,
+                                          .most_plans = count_plans(x),
+                                          .turn = &x->plans.turn};
+    struct cpl_agree_output agreed;
+    if (!cpl_plan_agree(state->private_comm, &input, &agreed))
+        return false;
+    const bool again = x->plans.n > 0;
+    const struct cpl_plan_cost before = x->plans.summary[0].cost;
+    memcpy(x->plans.summary, agreed.summary, (size_t)agreed.n * sizeof *agreed.summary);
+    x->plans.n = agreed.n;
+    for (int k = 0; k < agreed.n && again; k++) {
+        x->plans.summary[k].cost.ms = before.ms + agreed.summary[0].cost.ms;
+        x->plans.summary[k].cost.times_planned =
+            (before.times_planned ? before.times_planned : 1) + 1;
     }
-    search->n++;
-    bool made = cpl_ways_offer(state, x, agreed);
-    cpl_agree_output_free(agreed);
+    bool made = cpl_ways_offer(state, x, &agreed);
+    cpl_agree_output_free(&agreed);
     if (!made)
         return false;
     cpl_trial_begin(&x->plans.trial, x->plans.n_candidates + 1,
@@ -232,36 +228,16 @@ static bool begin_trial(const struct cpl_comm_state *state, struct cpl_exchange 
     return true;
 }
 
-/* Agrees on plans for the noted messages, keeps them, asks the ways for candidates and begins their
- * trial. Returns whether there are candidates on all ranks. Collective over the private
- * communicator. */
-static bool agree(const struct cpl_comm_state *state, struct cpl_exchange *x,
-                  const struct cpl_neighbor_notes *notes)
-{
-    const struct cpl_agree_input input = {.able = notes->usable,
-                                          .n_messages = notes->n,
-                                          .messages = notes->messages,
-                                          .n_straight = notes->n_straight,
-                                          .straight_bytes = notes->straight_bytes,
-                                          .needed = x->mpi_distrusted,
-                                          .same_payload = x->kind == CPL_NEIGHBOR_ALLGATHER ||
-                                                          x->kind == CPL_NEIGHBOR_ALLGATHERV,
-                                          .most_plans = count_plans(x),
-                                          .turn = &x->plans.search.turn};
-    struct cpl_agree_output output;
-    return cpl_plan_agree(state->private_comm, &input, &output) && begin_trial(state, x, &output);
-}
-
 /* Tells every rank whether it is sent to, and how, and reads what the senders tell. Returns false
  * when they have other messages than this rank expects: the program's counts do not fit.
  * Collective. */
-static bool tell_ranks(const struct cpl_comm_state *state, struct cpl_exchange *x,
-                       struct cpl_neighbor_notes *notes)
+static bool tell_ranks(const struct cpl_comm_state *state, struct cpl_exchange *x)
 {
+    struct cpl_neighbor_notes *notes = x->notes;
     const struct cpl_neighbors *out = &x->adjacency->out, *in = &x->adjacency->in;
     int n_sent = 0, *token = notes->token_in;
     for (int m = 0; m < out->n_messages; m++)
-        notes->token_out[out->rank[m]] = 2 + x->ends.out_straight[m]; /* 0: nothing */
+        notes->token_out[out->rank[m]] = 2 + notes->straight[m]; /* 0: nothing */
     if (cpl_collective_Alltoall(notes->token_out, 1, MPI_INT, token, 1, MPI_INT,
                                 state->private_comm) != MPI_SUCCESS)
         return false;
@@ -270,23 +246,6 @@ static bool tell_ranks(const struct cpl_comm_state *state, struct cpl_exchange *
     for (int k = 0; k < in->n; k++)
         notes->ones[k] = token[in->peer[k]] - 2;
     return n_sent == in->n && read_tokens(x, notes->ones);
-}
-
-/* Makes room for what planning finds out about the neighbours, with what was noted; false when
- * memory ran out. */
-static bool allocate(struct cpl_exchange *x, struct cpl_neighbor_notes *notes)
-{
-    const struct cpl_neighbors *in = &x->adjacency->in;
-    int *numbers = zeroed(in->n + in->n_self + in->n_messages, sizeof *numbers);
-    x->ends = (struct cpl_exchange_ends){
-        .out_straight = notes->straight, .payload = notes->payload, .in_part = numbers};
-    notes->straight = NULL;
-    notes->payload = NULL;
-    if (!numbers)
-        return false;
-    x->ends.self_from = numbers + in->n;
-    x->ends.in_straight = x->ends.self_from + in->n_self;
-    return cpl_neighbor_data_make(&x->data, x->adjacency, x->learned.n_extra_most);
 }
 
 enum cpl_left_alone cpl_alltoall_why_not(const struct cpl_comm_state *state, const int64_t *mine)
@@ -308,9 +267,9 @@ enum cpl_left_alone cpl_alltoall_why_not(const struct cpl_comm_state *state, con
 }
 
 /* Whether the noted messages of an alltoall are worth a plan. Collective; alike on all ranks. */
-static bool promises(const struct cpl_comm_state *state, struct cpl_exchange *x,
-                     const struct cpl_neighbor_notes *notes)
+static bool promises(const struct cpl_comm_state *state, struct cpl_exchange *x)
 {
+    const struct cpl_neighbor_notes *notes = x->notes;
     const int64_t words[CPL_N_SUMS] = {[CPL_SUM_MESSAGES] = notes->n + notes->n_straight,
                                        [CPL_SUM_SMALL] = notes->n,
                                        [CPL_SUM_UNABLE] = !notes->usable};
@@ -320,40 +279,34 @@ static bool promises(const struct cpl_comm_state *state, struct cpl_exchange *x,
     return x->learned.left == CPL_LEFT_NOT;
 }
 
-bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x,
-                             struct cpl_neighbor_notes *notes)
+bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     bool by_rank = x->kind >= CPL_ALLTOALLV;
     if (by_rank) {
-        if (!promises(state, x, notes))
+        if (!promises(state, x))
             return false;
-        x->learned.own = notes->own;
-        notes->own = (struct cpl_adjacency){.in = {.n = 0}};
+        x->adjacency = &x->notes->own;
         x->learned.n_extra_most = 2 * state->size;
     }
-    if (!cpl_agree_all(state->private_comm, allocate(x, notes)))
-        return false;
-    return agree(state, x, notes) &&
+    bool ready = cpl_neighbor_data_make(&x->data, x->adjacency, x->learned.n_extra_most);
+    return cpl_agree_all(state->private_comm, ready) && agree(state, x) &&
            cpl_agree_all(state->private_comm,
-                         by_rank ? tell_ranks(state, x, notes) : read_tokens(x, notes->token_in));
+                         by_rank ? tell_ranks(state, x) : read_tokens(x, x->notes->token_in));
 }
 
-void cpl_neighbor_plan(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange *x)
 {
     if (x->phase == CPL_PHASE_PLANNED)
         cpl_exchange_release(x);
-    struct cpl_neighbor_notes *notes = cpl_neighbor_notes_make(state, x);
-    bool planned = cpl_agree_all(state->private_comm, notes);
+    x->notes = cpl_neighbor_notes_make(state, x);
+    bool planned = cpl_agree_all(state->private_comm, x->notes);
     if (planned) {
-        cpl_neighbor_notes_fill(notes, call, state, x);
-        cpl_collective_waitall(1, &notes->request, MPI_STATUSES_IGNORE);
-        planned = cpl_neighbor_plan_noted(state, x, notes);
+        cpl_neighbor_notes_fill(x->notes, call, state, x);
+        cpl_collective_waitall(1, &x->notes->request, MPI_STATUSES_IGNORE);
+        planned = cpl_neighbor_plan_noted(state, x);
     }
-    cpl_neighbor_notes_free(notes);
-    x->phase = planned                 ? CPL_PHASE_PLANNED
-               : x->plans.search.again ? CPL_PHASE_LEARNING
-                                       : CPL_PHASE_DIRECT;
+    x->phase = planned ? CPL_PHASE_PLANNED : x->plans.again ? CPL_PHASE_LEARNING : CPL_PHASE_DIRECT;
     if (!planned)
         cpl_exchange_release(x);
 }
@@ -365,20 +318,20 @@ void cpl_neighbor_plan(const struct cpl_neighbor_call *call, const struct cpl_co
 bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
                            struct cpl_exchange *x, int n_messages)
 {
-    struct cpl_exchange_search *s = &x->plans.search;
     const struct cpl_agree_input input = {.n_messages = n_messages,
                                           .same_payload = call->send.same,
                                           .most_plans = count_plans(x),
-                                          .turn = &s->turn};
+                                          .turn = &x->plans.turn};
     double ms =
         1e3 * (cpl_samples_quartile(&x->direct) * (double)(x->calls - 1 - x->calls_planned) +
                cpl_samples_quartile(&x->planned) * (double)x->calls_planned);
     bool planned = x->phase == CPL_PHASE_PLANNED;
-    bool early = cpl_plan_is_early(state->private_comm, &input,
-                                   planned ? ms * GAIN_OF_SEARCHING_ON : ms, x->calls, s->again);
+    bool early =
+        cpl_plan_is_early(state->private_comm, &input, planned ? ms * GAIN_OF_SEARCHING_ON : ms,
+                          x->calls, x->plans.again || x->kind >= CPL_KIND_ALLGATHER);
     if (early)
-        cpl_date_put_off(&x->learned.date, x->calls, s->turn.pause);
+        cpl_date_put_off(&x->learned.date, x->calls, x->plans.turn.pause);
     else
-        s->again = s->turn.search == CPL_SEARCH_SHORT;
+        x->plans.again = x->plans.turn.search == CPL_SEARCH_SHORT;
     return early;
 }

@@ -31,16 +31,6 @@
 #define LONGEST_IDLE  4096 /* as long as there never was anything to decide */
 #define NO_CANDIDATE  INT64_MAX
 
-/* The number that names the communicator, unless it has one: given by its first rank. */
-static void name_communicator(struct cpl_comm_state *state)
-{
-    if (state->serve->named)
-        return;
-    state->serve->named = true;
-    state->serve->id = (int64_t)cpl_context.rank << 32 | cpl_context.exchanges.n_serve_ids++;
-    PMPI_Ibcast(&state->serve->id, 1, MPI_INT64_T, 0, state->comm, &state->serve->request);
-}
-
 /* Notes the messages: of neighborhood collectives, those of the first call of a kind, in which all
  * ranks start an exchange of tokens, at the same place in the communicator's sequence of
  * collectives; of MPI_Ialltoallv and _w, those of the latest one. */
@@ -48,33 +38,17 @@ static void note(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
                  struct cpl_exchange *x)
 {
     struct cpl_neighbor_notes **notes = &x->nonblocking.notes;
-    name_communicator(state);
+    struct cpl_serve *serve = state->serve;
+    if (!serve->named) { /* the communicator gets a number from its first rank */
+        serve->named = true;
+        serve->id = (int64_t)cpl_context.rank << 32 | cpl_context.exchanges.n_serve_ids++;
+        PMPI_Ibcast(&serve->id, 1, MPI_INT64_T, 0, state->comm, &serve->request);
+    }
     int tries = 0; /* until then all ranks start an exchange of tokens, or none */
     while (!*notes && !(*notes = cpl_neighbor_notes_make(state, x)) && call->kind < CPL_ALLTOALLV)
         cpl_memory_wait(&tries, "the notes of a nonblocking call");
     if (*notes)
         cpl_neighbor_notes_fill(*notes, call, state, x);
-}
-
-/* Makes the request of an operation and starts it; op: NULL, there is no memory. Returns MPI's
- * result, after the error handler when it is an error. */
-static int start_made(struct cpl_neighbor_op *op, MPI_Comm comm, struct cpl_exchange *x,
-                      MPI_Request *request)
-{
-    struct cpl_request *handle = op ? cpl_request_make(comm, true) : NULL;
-    x->nonblocking.n_planned++;
-    cpl_context.exchanges.n_carried++;
-    if (!handle) {
-        if (op)
-            cpl_neighbor_op_free(op);
-        PMPI_Comm_call_errhandler(comm, MPI_ERR_NO_MEM);
-        return MPI_ERR_NO_MEM;
-    }
-    cpl_request_open_collective(handle);
-    op->request = handle;
-    *request = handle->handle;
-    cpl_neighbor_op_start(op);
-    return MPI_SUCCESS;
 }
 
 struct cpl_comm_state *cpl_neighbor_describe(struct cpl_neighbor_call *call)
@@ -107,7 +81,20 @@ bool cpl_neighbor_start(struct cpl_neighbor_call *call, MPI_Request *request, in
     struct cpl_neighbor_op *op = cpl_neighbor_op_make(call, state, x, &refused);
     if (refused)
         return false;
-    *result = start_made(op, call->comm, x, request);
+    struct cpl_request *handle = op ? cpl_request_make(call->comm, true) : NULL;
+    x->nonblocking.n_planned++;
+    cpl_context.exchanges.n_carried++;
+    *result = handle ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+    if (!handle) {
+        if (op)
+            cpl_neighbor_op_free(op);
+        PMPI_Comm_call_errhandler(call->comm, MPI_ERR_NO_MEM);
+        return true;
+    }
+    cpl_request_open_collective(handle);
+    op->request = handle;
+    *request = handle->handle;
+    cpl_neighbor_op_start(op);
     return true;
 }
 
@@ -179,8 +166,7 @@ static struct cpl_comm_state *find_candidate(const struct cpl_comm_state *host)
     return found;
 }
 
-/* UNPACED: what a program's calls take is not known yet, and will be at the next regular date. */
-enum able { HOPELESS, UNPACED, NOT_YET, ABLE };
+enum able { HOPELESS, NOT_YET, ABLE };
 
 static enum able how_able(struct cpl_comm_state *candidate)
 {
@@ -254,7 +240,7 @@ static bool is_early(struct cpl_comm_state *host, struct cpl_exchange *x)
     if (x->phase != CPL_PHASE_LEARNING)
         return false;
     const struct cpl_neighbor_notes *notes = x->nonblocking.notes;
-    struct cpl_plan_turn *turn = &x->plans.search.turn;
+    struct cpl_plan_turn *turn = &x->plans.turn;
     const int64_t n = notes->n + (x->kind >= CPL_ALLTOALLV ? notes->n_straight : 0);
     const struct cpl_agree_input input = {.n_messages = (int)n, .turn = turn};
     bool early =
@@ -284,8 +270,10 @@ static bool settle_kind(struct cpl_comm_state *host, struct cpl_comm_state *stat
     if (x->learned.left == CPL_LEFT_SHORT)
         x->learned.left = CPL_LEFT_NOT;
     if (able && x->phase == CPL_PHASE_LEARNING) {
-        bool planned = cpl_agree_own(state) != MPI_COMM_NULL &&
-                       cpl_neighbor_plan_noted(state, x, x->nonblocking.notes);
+        bool planned = cpl_agree_own(state) != MPI_COMM_NULL;
+        x->notes = x->nonblocking.notes;
+        x->nonblocking.notes = NULL;
+        planned = planned && cpl_neighbor_plan_noted(state, x);
         x->phase = planned ? CPL_PHASE_PLANNED : CPL_PHASE_DIRECT;
         if (!planned)
             cpl_exchange_release(x);
@@ -343,7 +331,7 @@ static void vote(struct cpl_comm_state *state, int64_t *words)
     words[HOW_ABLE] = candidate ? how_able(candidate) : ABLE;
     if (candidate && words[HOW_ABLE] == ABLE && cpl_context.settings.mode == CPL_MODE_AUTO &&
         pace->before.n < LEAST_PACES)
-        words[HOW_ABLE] = UNPACED;
+        words[HOW_ABLE] = NOT_YET;
     words[ID] = candidate ? candidate->serve->id : NO_CANDIDATE;
     struct cpl_alike same = {CPL_HASH_START};
     cpl_alike_add(&same, words[ID]);
@@ -364,8 +352,6 @@ static enum cpl_settled decide(struct cpl_comm_state *host, const int64_t *words
         return CPL_SETTLED;
     if (words[SAME] != ~words[NEGATED] || words[HOW_ABLE] == NOT_YET)
         return CPL_NOT_SETTLED;
-    if (words[HOW_ABLE] == UNPACED)
-        return CPL_SETTLED;
     struct cpl_comm_state *candidate = host->serve->candidate;
     bool all_settled = true;
     for (int k = 0; k < CPL_N_NEIGHBOR_KINDS; k++) {
@@ -493,7 +479,7 @@ static void add_alike(const struct cpl_comm_state *state, struct cpl_alike *alik
         const struct cpl_exchange *x = state->exchanges ? &state->exchanges[k] : &none;
         cpl_alike_add(alike, x->calls + x->pass.granted - x->pass.remaining);
         cpl_alike_add(alike, x->phase);
-        cpl_alike_add(alike, x->plans.n + 8 * x->plans.search.again);
+        cpl_alike_add(alike, x->plans.n + 8 * x->plans.again);
         cpl_alike_add(alike, x->plans.trial.chosen + 8 * x->plans.trial.running);
         cpl_alike_add(alike, x->nonblocking.phase);
     }

@@ -170,7 +170,7 @@ static bool (*const steps[])(struct cpl_gathering *, int32_t) = {CPL_ALLGATHER_W
 
 static void start(struct cpl_carrying *c)
 {
-    struct cpl_gathering *g = c->made;
+    struct cpl_gathering *g = c->by->made;
     g->call = c;
     g->next = g->pair[0] = g->pair[1] = MPI_REQUEST_NULL;
     if (!g->data->in_place)
@@ -179,7 +179,7 @@ static void start(struct cpl_carrying *c)
 
 static void run(struct cpl_carrying *c)
 {
-    struct cpl_gathering *g = c->made;
+    struct cpl_gathering *g = c->by->made;
     MPI_Status statuses[2] = {{.MPI_ERROR = MPI_SUCCESS}, {.MPI_ERROR = MPI_SUCCESS}};
     for (int32_t step = 0; steps[g->way](g, step); step++)
         cpl_carrying_wait_for(c, 2, g->pair, statuses);

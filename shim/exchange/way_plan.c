@@ -1,5 +1,6 @@
 /* The way by a plan: between the program's buffers and the executor. Messages that are too large to
- * share go straight. */
+ * share go straight, from the program's buffers into them: what one end sends so the other must
+ * expect by `receive`. */
 #include "shim/exchange/neighbor_internal.h"
 
 #include "shim/meet/agree.h"
@@ -7,10 +8,32 @@
 
 #include <string.h>
 
+/* Starts to send or receive a message that goes straight. */
+static void start_span(struct cpl_carrying *c, bool sends, const struct cpl_span *span, int peer)
+{
+    cpl_carrying_move(c, sends, span, peer, c->x->first_tag + CPL_EXECUTOR_TAGS,
+                      &c->data->requests[c->data->n_requests++]);
+}
+
+/* Starts to receive in-message m, with all its parts, into the program's buffer. */
+static void receive(struct cpl_carrying *c, int m)
+{
+    const struct cpl_neighbors *in = &c->x->adjacency->in;
+    for (int p = in->first_part[m]; p < in->first_part[m + 1]; p++)
+        start_span(c, false, &c->data->in_span[c->x->notes->in_part[p]], in->rank[m]);
+}
+
+static void send(struct cpl_carrying *c, int m)
+{
+    const struct cpl_neighbors *out = &c->x->adjacency->out;
+    for (int p = out->first_part[m]; p < out->first_part[m + 1]; p++)
+        start_span(c, true, &c->data->out_span[out->part[p]], out->rank[m]);
+}
+
 static int64_t payload_size(void *context, int32_t k)
 {
     const struct cpl_carrying *c = context;
-    return c->data->out_bytes[c->x->ends.payload[k]];
+    return c->data->out_bytes[c->x->notes->payload[k]];
 }
 
 static int pack_payload(void *context, int32_t k, unsigned char *to)
@@ -18,7 +41,7 @@ static int pack_payload(void *context, int32_t k, unsigned char *to)
     const struct cpl_carrying *c = context;
     const struct cpl_neighbors *out = &c->x->adjacency->out;
     const struct cpl_span *spans = c->data->out_span;
-    int m = c->x->ends.payload[k], first = out->first_part[m], end = out->first_part[m + 1];
+    int m = c->x->notes->payload[k], first = out->first_part[m], end = out->first_part[m + 1];
     if (c->data->same_payload || end - first == 1)
         return cpl_span_pack(&spans[out->part[first]], to);
     unsigned char *data = to + (size_t)(end - first) * sizeof(uint32_t);
@@ -58,7 +81,7 @@ static int unpack_parts(struct cpl_carrying *c, int first, int n_parts, const un
         memcpy(&length, data + (size_t)p * sizeof length, sizeof length);
         if (length > bytes - at)
             return MPI_ERR_INTERN;
-        cpl_carrying_note(c, cpl_span_unpack(&c->data->in_span[c->x->ends.in_part[first + p]],
+        cpl_carrying_note(c, cpl_span_unpack(&c->data->in_span[c->x->notes->in_part[first + p]],
                                              data + at, length));
         at += length;
     }
@@ -72,39 +95,79 @@ static int deliver_payload(void *context, int32_t owner, const unsigned char *da
     int m = find_message(in, owner);
     int first = in->first_part[m], n_parts = in->first_part[m + 1] - first;
     if (bytes == CPL_STRAIGHT) {
-        cpl_carrying_receive(c, m);
+        receive(c, m);
         return MPI_SUCCESS;
     }
     if (!c->data->same_payload && n_parts > 1)
         return unpack_parts(c, first, n_parts, data, bytes);
     for (int p = first; p < first + n_parts; p++)
         cpl_carrying_note(c,
-                          cpl_span_unpack(&c->data->in_span[c->x->ends.in_part[p]], data, bytes));
+                          cpl_span_unpack(&c->data->in_span[c->x->notes->in_part[p]], data, bytes));
     return MPI_SUCCESS;
 }
 
+/* Receives are started before sends; then the messages of the rank to itself are copied. */
 static void start(struct cpl_carrying *c)
 {
     const struct cpl_payloads payloads = {c, payload_size, pack_payload, deliver_payload};
+    const struct cpl_adjacency *a = c->x->adjacency;
+    const struct cpl_neighbor_notes *notes = c->x->notes;
+    struct cpl_neighbor_data *data = c->data;
     c->carried = false;
-    cpl_carrying_start(c);
-    cpl_executor_start(c->made, &payloads);
+    data->n_requests = 0;
+    for (int m = 0; m < a->in.n_messages; m++)
+        if (notes->in_straight[m])
+            receive(c, m);
+    for (int k = 0; k < data->n_extra; k++)
+        start_span(c, data->extra[k].sent, &data->extra[k].span, data->extra[k].rank);
+    for (int m = 0; m < a->out.n_messages; m++) {
+        int64_t bytes = cpl_neighbor_payload_bytes(data, a, m);
+        bool rides = !notes->straight[m] && bytes <= cpl_context.settings.size_limit;
+        data->out_bytes[m] = rides ? bytes : CPL_STRAIGHT;
+        if (!rides)
+            send(c, m);
+    }
+    for (int k = 0; k < a->in.n_self; k++)
+        cpl_carrying_note(
+            c, cpl_span_copy(&data->out_span[notes->self_from[k]], &data->in_span[a->in.self[k]]));
+    cpl_executor_start(c->by->made, &payloads);
+}
+
+/* The call is complete: what came into the room goes to its place. */
+static void unpack_aside(struct cpl_carrying *c)
+{
+    for (int k = 0; k < c->data->n_in_place; k++) {
+        const struct cpl_in_place *p = &c->data->in_place[k];
+        cpl_carrying_note(c,
+                          cpl_span_unpack(&p->to, c->data->room + p->at, cpl_span_bytes(&p->to)));
+    }
 }
 
 static bool progress(struct cpl_carrying *c)
 {
+    struct cpl_neighbor_data *data = c->data;
     int result = MPI_SUCCESS;
-    if (!c->carried && !cpl_executor_progress(c->made, &result))
+    if (!c->carried && !cpl_executor_progress(c->by->made, &result))
         return false;
     c->carried = true;
     cpl_carrying_note(c, result);
-    return cpl_carrying_progress(c);
+    while (data->n_requests > 0) {
+        int done = 1;
+        result = PMPI_Test(&data->requests[data->n_requests - 1], &done, MPI_STATUS_IGNORE);
+        if (result == MPI_SUCCESS && !done)
+            return false;
+        cpl_carrying_note(c, result);
+        data->n_requests--;
+    }
+    unpack_aside(c);
+    return true;
 }
 
 static void wait(struct cpl_carrying *c)
 {
-    cpl_carrying_note(c, cpl_executor_wait(c->made));
-    cpl_carrying_wait(c);
+    cpl_carrying_note(c, cpl_executor_wait(c->by->made));
+    cpl_carrying_wait_for(c, c->data->n_requests, c->data->requests, c->data->statuses);
+    unpack_aside(c);
 }
 
 static void end(struct cpl_candidate *candidate)

@@ -9,7 +9,6 @@
 #include "shim/wait/collective.h"
 
 #include <limits.h>
-#include <string.h>
 
 bool cpl_agree_all(MPI_Comm comm, bool yes)
 {
@@ -94,7 +93,8 @@ struct cpl_seat cpl_agree_seat(MPI_Comm comm)
 {
     int rank, number;
     PMPI_Comm_rank(comm, &rank);
-    return (struct cpl_seat){find_node(comm, &number) ? number : rank, cpl_context.rank};
+    return (struct cpl_seat){.node = find_node(comm, &number) ? number : rank,
+                             .world_rank = cpl_context.rank};
 }
 
 bool cpl_agree_world(MPI_Comm over)

@@ -33,11 +33,12 @@ void cpl_agree_graph(MPI_Comm made);
  * comm. Collective. */
 bool cpl_agree_split_node(MPI_Comm comm, MPI_Comm *node);
 
-/* Where a rank sits. Those who plan find it where each rank's header begins (decision.h). */
+/* Where a rank sits. */
 struct cpl_seat {
     int64_t node; /* that ranks of the same node share: set by the user's ranks per node, or the
                      first rank that shares memory */
     int64_t world_rank;
+    int64_t word; /* what else it says where seats are handed in (decision.h) */
 };
 
 /* The calling rank's. Errors must return on comm. Collective. */
@@ -67,7 +68,7 @@ bool cpl_agree_service(MPI_Comm over);
  * not believed. Collective over node, whose errors return. */
 unsigned char *cpl_node_memory_open(MPI_Comm node, int64_t bytes, char why[CPL_SHARED_WHY]);
 
-extern const struct cpl_hooks cpl_node_hooks; /* assembling.c */
+extern const struct cpl_hooks cpl_node_hooks; /* own.c */
 
 /* Exclusive sections: settling something while other threads of the program may call MPI. In a
  * program with MPI_THREAD_MULTIPLE the ranks may meet on several communicators at the same time, in

@@ -6,7 +6,6 @@
 
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 void cpl_decision_open(struct cpl_decision *decision, MPI_Comm comm)
 {
@@ -17,22 +16,21 @@ void cpl_decision_open(struct cpl_decision *decision, MPI_Comm comm)
 
 void cpl_decision_close(struct cpl_decision *decision)
 {
-    free(decision->headers);
+    free(decision->seats);
     free(decision->first);
     free(decision->records);
     free(decision->counts);
-    decision->headers = NULL;
-    decision->first = decision->counts = NULL;
-    decision->records = NULL;
+    decision->seats = NULL;
+    decision->records = decision->first = decision->counts = NULL;
 }
 
-static bool make_room(struct cpl_decision *decision, const struct cpl_handed_in *mine)
+static bool make_room(struct cpl_decision *decision)
 {
     size_t n = (size_t)decision->n_ranks;
-    decision->headers = calloc(n, mine->header_bytes + 1);
+    decision->seats = calloc(n, sizeof *decision->seats);
     decision->first = calloc(n + 1, sizeof *decision->first);
     decision->counts = calloc(n, sizeof *decision->counts);
-    return decision->headers && decision->first && decision->counts;
+    return decision->seats && decision->first && decision->counts;
 }
 
 /* Turns counts into places; false when they exceed what MPI can count. */
@@ -57,20 +55,22 @@ static bool make_type(size_t bytes, MPI_Datatype *type)
 bool cpl_decision_hand_in(struct cpl_decision *decision, const struct cpl_handed_in *mine)
 {
     MPI_Datatype type;
-    int bytes = (int)mine->header_bytes;
+    const int seat_bytes = sizeof(struct cpl_seat);
     cpl_decision_close(decision);
-    if (!cpl_agree_all(decision->comm, mine->able && (!cpl_decision_is_root(decision) ||
-                                                      make_room(decision, mine))))
+    if (!cpl_agree_all(decision->comm,
+                       mine->able && (!cpl_decision_is_root(decision) || make_room(decision))))
         return false;
+    if (mine->seated) {
+        struct cpl_seat seat = cpl_agree_seat(decision->comm);
+        seat.word = mine->word;
+        cpl_collective_Gather(&seat, seat_bytes, MPI_BYTE, decision->seats, seat_bytes, MPI_BYTE, 0,
+                              decision->comm);
+    }
     cpl_collective_Gather(&mine->n, 1, MPI_INT, decision->counts, 1, MPI_INT, 0, decision->comm);
-    cpl_collective_Gather(mine->header, bytes, MPI_BYTE, decision->headers, bytes, MPI_BYTE, 0,
-                          decision->comm);
     if (cpl_decision_is_root(decision) && lay_out(decision))
-        decision->records = calloc((size_t)decision->first[decision->n_ranks] + 1,
-                                   mine->record_bytes ? mine->record_bytes : 1);
+        decision->records =
+            calloc((size_t)decision->first[decision->n_ranks] + 1, mine->record_bytes + 1);
     bool expected = !cpl_decision_is_root(decision) || decision->records;
-    if (mine->record_bytes == 0)
-        return cpl_agree_all(decision->comm, expected);
     bool typed = make_type(mine->record_bytes, &type);
     bool all = cpl_agree_all(decision->comm, expected && typed);
     if (all)

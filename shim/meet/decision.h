@@ -7,6 +7,8 @@
 #ifndef CARPOOL_DECISION_H
 #define CARPOOL_DECISION_H
 
+#include "shim/meet/agree.h"
+
 #include <mpi.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,20 +18,20 @@ struct cpl_decision {
     MPI_Comm comm;
     int rank, n_ranks;
     /* What was handed in, in the order of ranks; at the root only, the others have NULL. */
-    unsigned char *headers; /* one for each rank */
+    struct cpl_seat *seats; /* one for each rank */
     int *first;             /* n_ranks + 1: rank i has the records first[i] .. first[i + 1] - 1 */
     void *records;
     int *counts; /* what each rank is to get by spread, set by the root, which forgets `first` */
 };
 
-/* What a rank hands in; sizes in bytes, alike on all ranks. */
+/* What a rank hands in. */
 struct cpl_handed_in {
-    bool able; /* false: it cannot take part; then nobody does */
-    const void *header;
-    size_t header_bytes;
+    bool able;    /* false: it cannot take part; then nobody does */
+    bool seated;  /* its seat, too; alike on all ranks */
+    int64_t word; /* of the seat */
     const void *records;
     int n;               /* of these; ranks may have different numbers */
-    size_t record_bytes; /* 0: nobody has any */
+    size_t record_bytes; /* alike on all ranks; 0: nobody has any */
 };
 
 /* The decision of the communicator's first rank, the root; its errors return. Local. */

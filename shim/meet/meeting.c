@@ -50,24 +50,19 @@ static int n_words(const struct cpl_item *item)
     return item->n_least + item->n_sums;
 }
 
-/* Whether all parts' items fit into one vote. */
-static bool items_fit(void)
+bool cpl_meeting_start(void)
 {
+    struct cpl_comms *comms = &cpl_context.comms;
     int n = 0, words = 0;
+    comms->vote = MPI_DATATYPE_NULL;
+    comms->votes = MPI_OP_NULL;
     CPL_EACH_HOOKS(hooks)
     {
         n += hooks->item != NULL;
         words += hooks->item ? n_words(hooks->item) : 0;
     }
-    return n <= CPL_MOST_ITEMS && words <= CPL_MOST_WORDS;
-}
-
-bool cpl_meeting_start(void)
-{
-    struct cpl_comms *comms = &cpl_context.comms;
-    comms->vote = MPI_DATATYPE_NULL;
-    comms->votes = MPI_OP_NULL;
-    return items_fit() && PMPI_Type_contiguous(2, MPI_INT64_T, &comms->vote) == MPI_SUCCESS &&
+    return n <= CPL_MOST_ITEMS && words <= CPL_MOST_WORDS &&
+           PMPI_Type_contiguous(2, MPI_INT64_T, &comms->vote) == MPI_SUCCESS &&
            PMPI_Type_commit(&comms->vote) == MPI_SUCCESS &&
            PMPI_Op_create(put_together, 1, &comms->votes) == MPI_SUCCESS;
 }
@@ -177,21 +172,11 @@ static void resume(struct cpl_comm_state *state)
     }
 }
 
-/* In a program with several threads: whether the communicator's collectives poll from now on. What
- * is managed may change while another thread enters one, so each communicator's ranks settle it.
- * Collective. */
-static void settle_form(struct cpl_comm_state *state)
-{
-    const struct cpl_busy *busy = &cpl_context.busy;
-    bool polls = busy->n_managed + busy->n_served > 0 && cpl_collective_of_this_world(state->comm);
-    if (cpl_context.service.shared)
-        state->meeting.polls = cpl_agree_all(state->private_comm, polls);
-}
-
 /* Votes and settles, over and over while there is more. Collective. */
 static void meet(struct cpl_comm_state *state, struct due *due, int n)
 {
     CPL_ASIDE;
+    const struct cpl_busy *busy = &cpl_context.busy;
     int64_t words[MOST_VOTES];
     struct cpl_expense expense = {.at = 0};
     while (n > 0 && put_to_vote(state, due, n, words)) {
@@ -202,14 +187,26 @@ static void meet(struct cpl_comm_state *state, struct due *due, int n)
                     "what ranks know of a communicator differs: a fault of the library");
         n = settle(state, due, n, words + N_HASHES);
     }
-    settle_form(state);
+    /* In a program with several threads what is managed may change while another thread enters one
+     * of the communicator's collectives, so its ranks settle whether these poll from now on. */
+    if (cpl_context.service.shared)
+        state->meeting.polls =
+            cpl_agree_all(state->private_comm, busy->n_managed + busy->n_served > 0 &&
+                                                   cpl_collective_of_this_world(state->comm));
     if (expense.at > 0)
         cpl_account_end(&cpl_context.account, expense, CPL_COST_MEETINGS, PMPI_Wtime());
 }
 
-void cpl_meeting_borrow(struct cpl_comm_state *state, int64_t n_collectives)
+static bool counts(const struct cpl_comm_state *state)
+{
+    return !state->inter && state->size > 1;
+}
+
+void cpl_meeting_count(struct cpl_comm_state *state, int64_t n_collectives)
 {
     struct due due[CPL_MOST_ITEMS];
+    if (!counts(state))
+        return;
     cpl_meeting_end_grant(state);
     state->meeting.n += n_collectives;
     int n = find_due(state, due);
@@ -223,17 +220,6 @@ void cpl_meeting_borrow(struct cpl_comm_state *state, int64_t n_collectives)
     meet(state, due, n);
     cpl_exclusive_leave();
     resume(state);
-}
-
-static bool counts(const struct cpl_comm_state *state)
-{
-    return !state->inter && state->size > 1;
-}
-
-void cpl_meeting_count(struct cpl_comm_state *state)
-{
-    if (counts(state))
-        cpl_meeting_borrow(state, 1);
 }
 
 void cpl_meeting_uncount(struct cpl_comm_state *state)

@@ -139,13 +139,10 @@ struct cpl_item {
 bool cpl_meeting_start(void);
 void cpl_meeting_stop(void);
 
-/* A blocking collective of the communicator is entered and is not granted: counts it, and meets if
- * it is time. Collective. */
-void cpl_meeting_count(struct cpl_comm_state *state);
-
-/* All ranks come together at a collective of another communicator: counts it as n of this one's
- * own, and meets if it is time. Collective. */
-void cpl_meeting_borrow(struct cpl_comm_state *state, int64_t n);
+/* A blocking collective of the communicator is entered and is not granted; or all ranks come
+ * together at a collective of another one, which counts as n of this one's own. Counts, and meets
+ * if it is time. Collective. */
+void cpl_meeting_count(struct cpl_comm_state *state, int64_t n);
 
 /* A communicator was made in a call of all ranks of `over`. The more were made of it before, the
  * later are its first dates, but in mode force: most of many are used for a few calls each. */

@@ -1,14 +1,16 @@
-/* A communicator's private one, and the inner one of a graph (agree.h). */
+/* What is made for ranks: a communicator's private one, the inner one of a graph, where those of a
+ * node assemble (agree.h). */
 #include "shim/meet/agree.h"
 
 #include "shim/state/adjacency.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/graph.h"
+#include "shim/state/hooks.h"
 #include "shim/state/memory.h"
+#include "shim/wait/assembly.h"
 #include "shim/wait/away.h"
 #include "shim/wait/collective.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,10 +55,6 @@ MPI_Comm cpl_agree_own(struct cpl_comm_state *state)
     return made;
 }
 
-/* What a rank tells of itself when a graph is made. In make_inner the ranks with neighbours are
- * numbered; the others have -1. */
-enum { HAS_NEIGHBORS = 1, IS_ABLE = 2 };
-
 /* Ranks become their numbers. Returns false where one has none: it does not know of the edge. */
 static bool renumber(int n, int *ranks, const int *number)
 {
@@ -84,20 +82,21 @@ static bool copy_graph(MPI_Comm comm, MPI_Comm some, const int *number, MPI_Comm
     return done;
 }
 
-/* The inner communicator; MPI_COMM_NULL: there is none to be had, on no rank. Collective. */
-static MPI_Comm make_inner(MPI_Comm comm, const unsigned char *told, int n)
+/* The inner communicator of the ranks that have neighbours: these are numbered, the others get -1.
+ * MPI_COMM_NULL: there is none to be had, on no rank. Collective. */
+static MPI_Comm make_inner(MPI_Comm comm, const unsigned char *have, int n)
 {
     MPI_Comm some, inner = MPI_COMM_NULL;
     int rank = 0, n_having = 0;
     int *number = cpl_memory_need((size_t)n * sizeof *number, "a graph's ranks");
     for (int r = 0; r < n; r++)
-        number[r] = told[r] & HAS_NEIGHBORS ? n_having++ : -1;
+        number[r] = have[r] ? n_having++ : -1;
     PMPI_Comm_rank(comm, &rank);
     if (cpl_collective_Comm_split(comm, number[rank] < 0 ? rank + 1 : 0, rank, &some) ==
         MPI_SUCCESS) {
         PMPI_Comm_set_errhandler(some, MPI_ERRORS_RETURN);
         bool made = copy_graph(comm, some, number, &inner);
-        if (!cpl_agree_all(comm, made) && made)
+        if (!cpl_agree_all(comm, made && cpl_context.comms.n_states < CPL_MANY_STATES) && made)
             PMPI_Comm_free(&inner);
         PMPI_Comm_free(&some);
     }
@@ -117,23 +116,55 @@ void cpl_agree_graph(MPI_Comm made)
     PMPI_Comm_get_errhandler(made, &handler);
     PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
     PMPI_Comm_size(made, &n);
-    unsigned char *told = cpl_memory_need((size_t)n, "a graph's ranks"), any = 0, all = UCHAR_MAX;
-    unsigned char mine = (cpl_graph_has_neighbors(made) ? HAS_NEIGHBORS : 0) |
-                         (cpl_context.comms.n_states < CPL_MANY_STATES ? IS_ABLE : 0);
-    if (cpl_collective_Allgather(&mine, 1, MPI_BYTE, told, 1, MPI_BYTE, made) != MPI_SUCCESS)
-        memset(told, 0, (size_t)n);
-    for (int r = 0; r < n; r++) {
-        any |= told[r];
-        all &= told[r];
-    }
-    MPI_Comm inner = MPI_COMM_NULL;
-    if ((any & HAS_NEIGHBORS) && !(all & HAS_NEIGHBORS) && (all & IS_ABLE))
-        inner = make_inner(made, told, n);
-    if ((all & HAS_NEIGHBORS) || inner != MPI_COMM_NULL)
+    unsigned char *have = cpl_memory_need((size_t)n, "a graph's ranks");
+    unsigned char mine = cpl_graph_has_neighbors(made);
+    if (cpl_collective_Allgather(&mine, 1, MPI_BYTE, have, 1, MPI_BYTE, made) != MPI_SUCCESS)
+        memset(have, 0, (size_t)n);
+    int n_having = 0;
+    for (int r = 0; r < n; r++)
+        n_having += have[r];
+    MPI_Comm inner = n_having > 0 && n_having < n ? make_inner(made, have, n) : MPI_COMM_NULL;
+    if (n_having == n || inner != MPI_COMM_NULL)
         cpl_graph_keep(made, inner);
-    if (inner != MPI_COMM_NULL && mine & HAS_NEIGHBORS)
+    if (inner != MPI_COMM_NULL && mine)
         cpl_graph_keep(inner, MPI_COMM_NULL);
     PMPI_Comm_set_errhandler(made, handler);
     PMPI_Errhandler_free(&handler);
-    free(told);
+    free(have);
 }
+
+/* Simulated ranks have no memory in common that costs what a node's does. Threads could enter
+ * barriers that two ranks have in common in different orders. */
+static bool can_assemble(void)
+{
+#ifdef CPL_SIMULATED
+    return false;
+#else
+    return cpl_context.settings.lanes && !cpl_context.service.shared;
+#endif
+}
+
+/* Opens where the ranks of each node assemble (wait/assembly.h) before anything is managed, if they
+ * can share memory on all nodes; else they go on by MPI. */
+static void prepare(void)
+{
+    MPI_Comm node, leaders = MPI_COMM_NULL, all = cpl_context.comms.away;
+    char why[CPL_SHARED_WHY] = "";
+    int rank, n;
+    if (cpl_context.comms.assembly || !cpl_agree_all(all, can_assemble()) ||
+        !cpl_agree_split_node(all, &node))
+        return;
+    PMPI_Comm_rank(node, &rank);
+    PMPI_Comm_size(node, &n);
+    int result =
+        cpl_collective_Comm_split(all, rank == 0 ? 0 : MPI_UNDEFINED, cpl_context.rank, &leaders);
+    int64_t bytes = CPL_SHARED_HEAD + cpl_assembly_bytes(n);
+    unsigned char *memory = cpl_node_memory_open(node, bytes, why);
+    struct cpl_assembly *assembly = cpl_assembly_make(node, leaders, memory, bytes);
+    if (cpl_agree_all(all, assembly && memory && result == MPI_SUCCESS))
+        cpl_context.comms.assembly = assembly;
+    else
+        cpl_assembly_free(assembly);
+}
+
+const struct cpl_hooks cpl_node_hooks = {.name = "node", .prepare = prepare};

@@ -188,9 +188,8 @@ static bool agree_by_root(MPI_Comm comm, const struct cpl_agree_input *input,
     struct cpl_pattern pattern;
     struct cpl_plan_set *set = NULL;
     cpl_decision_open(&decision, comm);
-    const struct cpl_plan_header header = {.seat = cpl_agree_seat(comm), .reduced = input->reduced};
     bool done = cpl_decision_hand_in(
-        &decision, &(struct cpl_handed_in){true, &header, sizeof header, input->messages,
+        &decision, &(struct cpl_handed_in){true, true, input->reduced, input->messages,
                                            input->n_messages, sizeof *input->messages});
     if (done) {
         if (cpl_decision_is_root(&decision))
@@ -260,8 +259,7 @@ static bool map(const struct cpl_decision *decision, int32_t *points)
     if (cpl_pattern_build(decision->n_ranks, decision->records, decision->first[decision->n_ranks],
                           &pattern, &error))
         return false;
-    if (!cpl_plan_root_machine(decision->n_ranks, decision->headers, sizeof(struct cpl_seat),
-                               &machine, &error)) {
+    if (!cpl_plan_root_machine(decision->n_ranks, decision->seats, &machine, &error)) {
         bool done = !cpl_hypercube_map(&pattern, &machine, 1, points, &changed, &us, &error);
         changed &= done;
         cpl_machine_free(&machine);
@@ -281,13 +279,12 @@ void cpl_embed_map(struct cpl_comm_state *state, int n, const struct cpl_pattern
     MPI_Comm comm = state->private_comm;
     size_t n_words = 2 * (size_t)state->size;
     int32_t *points = calloc(n_words, sizeof *points);
-    const struct cpl_seat seat = cpl_agree_seat(comm);
     int changed = false;
     struct cpl_decision decision;
     cpl_decision_open(&decision, comm);
     if (cpl_decision_hand_in(&decision,
-                             &(struct cpl_handed_in){points && (n == 0 || messages), &seat,
-                                                     sizeof seat, messages, n, sizeof *messages})) {
+                             &(struct cpl_handed_in){points && (n == 0 || messages), true, 0,
+                                                     messages, n, sizeof *messages})) {
         changed = cpl_decision_is_root(&decision) && map(&decision, points);
         cpl_decision_answer(&decision, &changed, sizeof changed);
     }

@@ -61,17 +61,9 @@ void cpl_plan_root_costs(struct cpl_planning_costs *costs)
     costs->shape_known = cache->shape_known;
 }
 
-static struct cpl_seat seat_of(const unsigned char *headers, size_t header_bytes, int32_t rank)
-{
-    struct cpl_seat seat;
-    memcpy(&seat, headers + (size_t)rank * header_bytes, sizeof seat);
-    return seat;
-}
-
 /* Ranks of another MPI_COMM_WORLD have no distances. */
-static enum cpl_status apply_distances(int32_t n_ranks, const unsigned char *headers,
-                                       size_t header_bytes, struct cpl_machine *machine,
-                                       struct cpl_error *error)
+static enum cpl_status apply_distances(int32_t n_ranks, const struct cpl_seat *seats,
+                                       struct cpl_machine *machine, struct cpl_error *error)
 {
     const struct cpl_distances *distances = &cpl_context.machine.distances;
     if (!distances->n_ranks || cpl_context.met_others)
@@ -80,13 +72,13 @@ static enum cpl_status apply_distances(int32_t n_ranks, const unsigned char *hea
     if (!world_rank)
         return cpl_fail_memory(error, "the machine");
     for (int32_t i = 0; i < n_ranks; i++)
-        world_rank[i] = (int32_t)seat_of(headers, header_bytes, i).world_rank;
+        world_rank[i] = (int32_t)seats[i].world_rank;
     enum cpl_status status = cpl_machine_set_distances(machine, distances, world_rank, error);
     free(world_rank);
     return status;
 }
 
-enum cpl_status cpl_plan_machine(int32_t n_ranks, const unsigned char *headers, size_t header_bytes,
+enum cpl_status cpl_plan_machine(int32_t n_ranks, const struct cpl_seat *seats,
                                  const struct cpl_planning_costs *costs,
                                  struct cpl_machine *machine, struct cpl_error *error)
 {
@@ -94,7 +86,7 @@ enum cpl_status cpl_plan_machine(int32_t n_ranks, const unsigned char *headers, 
     if (!node)
         return cpl_fail_memory(error, "the machine");
     for (int32_t i = 0; i < n_ranks; i++)
-        node[i] = seat_of(headers, header_bytes, i).node;
+        node[i] = seats[i].node;
     enum cpl_status status = cpl_machine_from_places(n_ranks, node, NULL, NULL, 0, machine, error);
     free(node);
     if (status)
@@ -108,16 +100,14 @@ enum cpl_status cpl_plan_machine(int32_t n_ranks, const unsigned char *headers, 
     return CPL_OK;
 }
 
-enum cpl_status cpl_plan_root_machine(int32_t n_ranks, const unsigned char *headers,
-                                      size_t header_bytes, struct cpl_machine *machine,
-                                      struct cpl_error *error)
+enum cpl_status cpl_plan_root_machine(int32_t n_ranks, const struct cpl_seat *seats,
+                                      struct cpl_machine *machine, struct cpl_error *error)
 {
     struct cpl_planning_costs costs;
     cpl_plan_root_costs(&costs);
-    enum cpl_status status =
-        cpl_plan_machine(n_ranks, headers, header_bytes, &costs, machine, error);
+    enum cpl_status status = cpl_plan_machine(n_ranks, seats, &costs, machine, error);
     if (!status) {
-        status = apply_distances(n_ranks, headers, header_bytes, machine, error);
+        status = apply_distances(n_ranks, seats, machine, error);
         if (status)
             cpl_machine_free(machine);
     }
@@ -414,11 +404,10 @@ double cpl_plan_root_ms(int64_t n_messages, enum cpl_search search, double ranks
 /* The lowest verdict among ranks that send. */
 static enum cpl_embed_verdict all_reduced(const struct cpl_decision *decision)
 {
-    const struct cpl_plan_header *header = (const void *)decision->headers;
     int64_t least = CPL_EMBED_ANY_ORDER;
     for (int i = 0; i < decision->n_ranks; i++)
-        if (decision->first[i + 1] > decision->first[i] && header[i].reduced < least)
-            least = header[i].reduced;
+        if (decision->first[i + 1] > decision->first[i] && decision->seats[i].word < least)
+            least = decision->seats[i].word;
     return (enum cpl_embed_verdict)least;
 }
 
@@ -437,8 +426,7 @@ struct cpl_plan_set *cpl_plan_root(const struct cpl_decision *decision,
                                 decision->first[decision->n_ranks], pattern, &error)
             : cpl_fail_memory(&error, "the plans");
     if (!status)
-        status = cpl_plan_root_machine(decision->n_ranks, decision->headers,
-                                       sizeof(struct cpl_plan_header), &machine, &error);
+        status = cpl_plan_root_machine(decision->n_ranks, decision->seats, &machine, &error);
     if (!status) {
         machine.lanes = cpl_context.settings.lanes;
         struct cpl_strategy_input input = {pattern, &machine, 1,

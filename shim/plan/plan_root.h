@@ -20,17 +20,11 @@ struct cpl_plan_set; /* planner/keep/plan_file.h */
  * cannot be used, warns and empties that setting. */
 void cpl_plan_root_start(void);
 
-/* A rank's header, which precedes its messages. */
-struct cpl_plan_header {
-    struct cpl_seat seat;
-    int64_t reduced; /* enum cpl_embed_verdict */
-};
-
-/* Plans what was handed in at the decision, struct cpl_plan_header and messages (struct
- * cpl_pattern_entry), by the settings' strategy, and fills the summaries. input: the root's own, of
- * which needed, most_plans and turn count. Returns the plans, which the caller frees like *pattern
- * (cpl_plan_set_free, free); NULL: planning failed (logged). A strategy that does not fit causes
- * one warning and leaves the exchange to MPI (decided is 0). */
+/* Plans what was handed in at the decision, seats, whose word is enum cpl_embed_verdict, and
+ * messages (struct cpl_pattern_entry), by the settings' strategy, and fills the summaries. input:
+ * the root's own, of which needed, most_plans and turn count. Returns the plans, which the caller
+ * frees like *pattern (cpl_plan_set_free, free); NULL: planning failed (logged). A strategy that
+ * does not fit causes one warning and leaves the exchange to MPI (decided is 0). */
 struct cpl_plan_set *cpl_plan_root(const struct cpl_decision *decision,
                                    const struct cpl_agree_input *input,
                                    struct cpl_plan_summary summary[CPL_MAX_PLANS],
@@ -53,15 +47,14 @@ struct cpl_planning_costs {
 void cpl_plan_root_costs(struct cpl_planning_costs *costs);
 
 /* The machine of ranks with these seats, without distances and lanes. The caller frees *machine. */
-enum cpl_status cpl_plan_machine(int32_t n_ranks, const unsigned char *headers, size_t header_bytes,
+enum cpl_status cpl_plan_machine(int32_t n_ranks, const struct cpl_seat *seats,
                                  const struct cpl_planning_costs *costs,
                                  struct cpl_machine *machine, struct cpl_error *error);
 
 /* Makes the machine that plans are made for, from the settings' topology and machine file and the
- * ranks' seats, which begin the headers. The caller frees *machine. */
-enum cpl_status cpl_plan_root_machine(int32_t n_ranks, const unsigned char *headers,
-                                      size_t header_bytes, struct cpl_machine *machine,
-                                      struct cpl_error *error);
+ * ranks' seats. The caller frees *machine. */
+enum cpl_status cpl_plan_root_machine(int32_t n_ranks, const struct cpl_seat *seats,
+                                      struct cpl_machine *machine, struct cpl_error *error);
 
 /* Decides by the settings and the figures whether a plan is used or tried: sets reason and decided.
  * fits: it is by the settings' strategy. */

@@ -71,7 +71,7 @@ static bool find_machine(struct cpl_together *p)
     struct cpl_error error;
     const struct cpl_seat seat = cpl_agree_seat(p->comm);
     const int bytes = sizeof seat;
-    unsigned char *seats = calloc((size_t)p->n_ranks, sizeof seat);
+    struct cpl_seat *seats = calloc((size_t)p->n_ranks, sizeof seat);
     memset(&costs, 0, sizeof costs);
     if (p->rank == 0)
         cpl_plan_root_costs(&costs);
@@ -79,8 +79,8 @@ static bool find_machine(struct cpl_together *p)
     bool made = cpl_agree_all(p->comm, seats);
     if (made) {
         cpl_collective_Allgather(&seat, bytes, MPI_BYTE, seats, bytes, MPI_BYTE, p->comm);
-        made = cpl_agree_all(p->comm, !cpl_plan_machine(p->n_ranks, seats, sizeof seat, &costs,
-                                                        &p->machine, &error));
+        made = cpl_agree_all(p->comm,
+                             !cpl_plan_machine(p->n_ranks, seats, &costs, &p->machine, &error));
         p->machine.lanes = cpl_context.settings.lanes;
     }
     free(seats);
@@ -93,8 +93,10 @@ static bool add(struct cpl_together *p, const struct cpl_strategy_input *input,
 {
     struct cpl_together_candidate *c = &p->candidate[p->n];
     struct cpl_error error;
-    *c = (struct cpl_together_candidate){
-        .choice = *choice, .machine = input->machine, .sum = &p->sum[p->n], .most = &p->most[p->n]};
+    *c = (struct cpl_together_candidate){.choice = *choice,
+                                         .machine = input->machine,
+                                         .sum = &p->sum[p->n],
+                                         .most = &p->sum[CPL_MAX_CANDIDATES + 1 + p->n]};
     enum cpl_status status = cpl_strategy_walk(input, choice, &c->walk, &error);
     if (!status && c->walk.n_waves > CPL_LOCAL_WAVES) {
         cpl_walk_free(&c->walk);
@@ -117,7 +119,6 @@ static bool list_candidates(struct cpl_together *p)
     struct cpl_strategy_list list = {.n = 1};
     p->candidate = calloc(CPL_MAX_CANDIDATES + 1, sizeof *p->candidate);
     p->sum = calloc(2 * (CPL_MAX_CANDIDATES + 1), sizeof *p->sum);
-    p->most = p->sum ? p->sum + CPL_MAX_CANDIDATES + 1 : NULL;
     bool listed = p->candidate && p->sum && add(p, &input, &direct);
     input.machine = &p->machine;
     if (!asked_for(&list.choice[0])) {
@@ -130,9 +131,11 @@ static bool list_candidates(struct cpl_together *p)
     for (int k = 0; k < p->n && p->tally < 0; k++)
         if (p->candidate[k].walk.n_waves > 1)
             p->tally = k;
-    if (listed)
-        p->wave = calloc((size_t)p->n_waves, sizeof *p->wave);
-    return cpl_agree_all(p->comm, listed && p->wave);
+    if (listed) {
+        p->port = calloc((size_t)p->n_waves, sizeof *p->port);
+        p->us = calloc((size_t)p->n_waves, sizeof *p->us);
+    }
+    return cpl_agree_all(p->comm, listed && p->port && p->us);
 }
 
 /* --- what the candidates take */
@@ -151,10 +154,8 @@ static void find_loads(struct cpl_together *p)
             cpl_local_add_endings(c->machine, &p->endings, 1, load, c->sum);
         *c->most = *c->sum;
         for (int32_t w = 0; w < c->walk.n_waves; w++) {
-            struct cpl_together_wave *wave = &p->wave[c->first_wave + w];
-            *wave =
-                (struct cpl_together_wave){.us = cpl_rank_load_time(&c->machine->costs, &load[w])};
-            cpl_port_load_add(&wave->port, &load[w]);
+            p->us[c->first_wave + w] = cpl_rank_load_time(&c->machine->costs, &load[w]);
+            cpl_port_load_add(&p->port[c->first_wave + w], &load[w]);
         }
     }
 }
@@ -169,20 +170,20 @@ static void add_ports(struct cpl_together *p)
         first++;
     for (int w = 0; w < p->n_waves && to; w++)
         to[w] = first;
-    int64_t came = cpl_together_round(p, to, p->wave, to && first != p->rank ? p->n_waves : 0,
-                                      sizeof *p->wave);
+    int64_t came = cpl_together_round(p, to, p->port, to && first != p->rank ? p->n_waves : 0,
+                                      sizeof *p->port);
     p->failed |= !to;
     for (int64_t k = 0; k < came; k++) {
-        struct cpl_together_wave wave;
-        memcpy(&wave, p->came.records + (size_t)k * sizeof wave, sizeof wave);
-        cpl_port_load_add(&p->wave[k % p->n_waves].port,
-                          &(struct cpl_rank_load){.net_out = wave.port.net_out,
-                                                  .net_in = wave.port.net_in,
-                                                  .recv_us = wave.port.recv_us});
+        struct cpl_port_load port;
+        memcpy(&port, (unsigned char *)p->came.at + (size_t)k * sizeof port, sizeof port);
+        cpl_port_load_add(&p->port[k % p->n_waves],
+                          &(struct cpl_rank_load){.net_out = port.net_out,
+                                                  .net_in = port.net_in,
+                                                  .recv_us = port.recv_us});
     }
     for (int w = 0; w < p->n_waves && first == p->rank; w++) {
-        double us = cpl_port_load_time(&p->machine.costs, &p->wave[w].port);
-        p->wave[w].us = us > p->wave[w].us ? us : p->wave[w].us;
+        double us = cpl_port_load_time(&p->machine.costs, &p->port[w]);
+        p->us[w] = us > p->us[w] ? us : p->us[w];
     }
     free(to);
 }
@@ -193,20 +194,16 @@ _Static_assert(sizeof(struct cpl_local_counts) % sizeof(int64_t) == 0, "counts a
 static bool join(struct cpl_together *p)
 {
     const int n_words = p->n * (int)(sizeof *p->sum / sizeof(int64_t));
-    double *us = calloc((size_t)p->n_waves, sizeof *us);
-    bool done = cpl_agree_all(p->comm, !p->failed && us);
-    if (done) {
-        for (int w = 0; w < p->n_waves; w++)
-            us[w] = p->wave[w].us;
-        cpl_collective_Allreduce(MPI_IN_PLACE, p->sum, n_words, MPI_INT64_T, MPI_SUM, p->comm);
-        cpl_collective_Allreduce(MPI_IN_PLACE, p->most, n_words, MPI_INT64_T, MPI_MAX, p->comm);
-        cpl_collective_Allreduce(MPI_IN_PLACE, us, p->n_waves, MPI_DOUBLE, MPI_MAX, p->comm);
-        for (int k = 0; k < p->n; k++)
-            for (int32_t w = 0; w < p->candidate[k].walk.n_waves; w++)
-                p->candidate[k].us += us[p->candidate[k].first_wave + w];
-    }
-    free(us);
-    return done;
+    if (!cpl_agree_all(p->comm, !p->failed))
+        return false;
+    cpl_collective_Allreduce(MPI_IN_PLACE, p->sum, n_words, MPI_INT64_T, MPI_SUM, p->comm);
+    cpl_collective_Allreduce(MPI_IN_PLACE, p->candidate->most, n_words, MPI_INT64_T, MPI_MAX,
+                             p->comm);
+    cpl_collective_Allreduce(MPI_IN_PLACE, p->us, p->n_waves, MPI_DOUBLE, MPI_MAX, p->comm);
+    for (int k = 0; k < p->n; k++)
+        for (int32_t w = 0; w < p->candidate[k].walk.n_waves; w++)
+            p->candidate[k].us += p->us[p->candidate[k].first_wave + w];
+    return true;
 }
 
 static struct cpl_metrics metrics_of(const struct cpl_together *p,
@@ -344,8 +341,10 @@ static void free_all(struct cpl_together *p)
     }
     free(p->candidate);
     free(p->sum);
-    free(p->wave);
-    free(p->came.records);
+    free(p->port);
+    free(p->us);
+    free(p->came.at);
+    free(p->leaving.at);
     cpl_machine_free(&p->machine);
 }
 

@@ -46,7 +46,7 @@ bool cpl_plan_together(MPI_Comm comm, const struct cpl_agree_input *input,
  * the ranks tell each other of the messages */
 
 /* The most bytes that a rank keeps of edges and of messages that pass through it. */
-#define CPL_TOGETHER_MOST_BYTES (64 << 20)
+#define CPL_TOGETHER_MOST_BYTES (128 << 20)
 
 /* A growing array. */
 struct cpl_together_array {
@@ -66,37 +66,27 @@ struct cpl_together_candidate {
     double us;
 };
 
-/* A wave of a candidate: what this rank loads its node's port with; at a node's first rank, what
- * all of its ranks do. */
-struct cpl_together_wave {
-    struct cpl_port_load port;
-    double us; /* time; at last of the slowest rank or port */
-};
-
-/* What came in the last round: records one after another, in no particular order. */
-struct cpl_together_came {
-    int n_rounds;
-    unsigned char *records;
-    size_t n_bytes, room;
-};
-
 struct cpl_together {
     MPI_Comm comm; /* of the shim's own */
     const struct cpl_agree_input *input;
     int32_t rank, n_ranks;
     struct cpl_machine machine, by_mpi;
-    struct cpl_together_came came;
+    struct cpl_together_array came;    /* bytes: the last round's records, in no particular order */
+    struct cpl_together_array leaving; /* what goes in the next one */
+    int n_rounds;
     int n;     /* candidates; the first is what MPI does */
     int tally; /* the candidate by which it is told how many messages end where, for those that have
                   one wave; -1: there is none, each tells its own */
     struct cpl_endings endings;
     struct cpl_together_candidate *candidate;
-    struct cpl_local_counts *sum, *most; /* of each candidate */
-    int n_waves;                         /* of all candidates */
-    struct cpl_together_wave *wave;
-    int64_t n_bytes;   /* of all candidates' edges and passing messages */
-    int64_t n_handled; /* records that this rank made or got */
-    bool failed;       /* no memory, too much came, or MPI failed: the others are yet to be told */
+    struct cpl_local_counts *sum; /* of each candidate, then the most of each */
+    int n_waves;                  /* of all candidates; each has the next two */
+    struct cpl_port_load *port;   /* what this rank loads its node's port with; at a node's first
+                                     rank, what all of its ranks do */
+    double *us;                   /* time; at last of the slowest rank or port */
+    int64_t n_bytes;              /* of all arrays */
+    int64_t n_handled;            /* records that this rank made or got */
+    bool failed; /* no memory, too much came, or MPI failed: the others are yet to be told */
 };
 
 /* A round of a sparse exchange: every rank has records for a few others, and none knows who has

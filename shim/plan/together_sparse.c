@@ -11,27 +11,37 @@
  * shim's communicators have them. */
 #define FIRST_TAG 2003
 
-static bool make_room(struct cpl_together *p, size_t more)
+/* Room for so many elements. */
+static bool resize(struct cpl_together *p, struct cpl_together_array *array, int64_t room,
+                   size_t size)
 {
-    struct cpl_together_came *came = &p->came;
-    if (more <= came->room - came->n_bytes)
-        return true;
-    size_t room = came->room + came->room / 2 + more;
-    if (room > CPL_TOGETHER_MOST_BYTES)
+    int64_t more = (room - array->room) * (int64_t)size;
+    void *at = p->n_bytes + more <= CPL_TOGETHER_MOST_BYTES
+                   ? realloc(array->at, (size_t)(room > 0 ? room : 1) * size)
+                   : NULL;
+    p->failed |= !at;
+    if (!at)
         return false;
-    unsigned char *records = realloc(came->records, room);
-    if (!records)
-        return false;
-    came->records = records;
-    came->room = room;
+    array->at = at;
+    array->room = room;
+    p->n_bytes += more;
     return true;
+}
+
+/* Adds n elements, to be filled in; NULL: there is no room for them. */
+static void *add(struct cpl_together *p, struct cpl_together_array *array, int64_t n, size_t size)
+{
+    int64_t before = array->n;
+    if (before + n > array->room && !resize(p, array, before + before / 2 + n, size))
+        return NULL;
+    array->n += n;
+    return (unsigned char *)array->at + (size_t)before * size;
 }
 
 /* Receives a message, if there is one. A message for which there is no memory is cut off: its
  * sender must not wait for ever. */
 static bool receive(struct cpl_together *p, int tag)
 {
-    struct cpl_together_came *came = &p->came;
     MPI_Request request;
     MPI_Status status;
     int flag = 0, bytes = 0;
@@ -39,19 +49,19 @@ static bool receive(struct cpl_together *p, int tag)
     if (!flag)
         return false;
     PMPI_Get_count(&status, MPI_BYTE, &bytes);
-    if (!make_room(p, (size_t)bytes)) {
-        p->failed = true;
+    void *room = add(p, &p->came, bytes, 1);
+    if (!room) {
         /* It is there. Of an error in PMPI_Test MPI tells MPI_COMM_WORLD's handler, which ends the
          * program; of one here, the communicator's, which returns. */
         PMPI_Recv(NULL, 0, MPI_BYTE, status.MPI_SOURCE, tag, p->comm, MPI_STATUS_IGNORE);
         return true;
     }
-    if (PMPI_Irecv(came->records ? came->records + came->n_bytes : NULL, bytes, MPI_BYTE,
-                   status.MPI_SOURCE, tag, p->comm, &request) == MPI_SUCCESS &&
-        cpl_progress_wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS)
-        came->n_bytes += (size_t)bytes;
-    else
+    if (PMPI_Irecv(room, bytes, MPI_BYTE, status.MPI_SOURCE, tag, p->comm, &request) !=
+            MPI_SUCCESS ||
+        cpl_progress_wait(&request, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
+        p->came.n -= bytes;
         p->failed = true;
+    }
     return true;
 }
 
@@ -78,9 +88,9 @@ int64_t cpl_together_round(struct cpl_together *p, const int *to, const void *re
 {
     MPI_Request barrier = MPI_REQUEST_NULL;
     MPI_Request *requests = calloc((size_t)n + 1, sizeof *requests);
-    int tag = FIRST_TAG + p->came.n_rounds++ % 2, n_idle = 0;
+    int tag = FIRST_TAG + p->n_rounds++ % 2, n_idle = 0;
     bool entered = false, done = false;
-    p->came.n_bytes = 0;
+    p->came.n = 0;
     p->failed |= !requests;
     int n_sent = requests ? send_all(p, to, records, n, record_bytes, tag, requests) : 0;
     while (!done) {
@@ -98,7 +108,7 @@ int64_t cpl_together_round(struct cpl_together *p, const int *to, const void *re
             cpl_progress_pause(n_idle);
     }
     free(requests);
-    return (int64_t)(p->came.n_bytes / record_bytes);
+    return p->came.n / (int64_t)record_bytes;
 }
 
 /* --- messages */
@@ -121,50 +131,19 @@ struct leaving {
     uint64_t rest; /* struct cpl_passing_here */
 };
 
-/* What leaves in a round. */
-struct round {
-    struct leaving *leaving;
-    int64_t n, room;
-};
-
-/* Room for so many elements; n_bytes of all that is kept. */
-static bool resize(struct cpl_together *p, struct cpl_together_array *array, int64_t room,
-                   size_t size)
+static void leave(struct cpl_together *p, struct leaving leaving)
 {
-    int64_t more = (room - array->room) * (int64_t)size;
-    void *at = p->n_bytes + more <= CPL_TOGETHER_MOST_BYTES
-                   ? realloc(array->at, (size_t)(room > 0 ? room : 1) * size)
-                   : NULL;
-    p->failed |= !at;
-    if (!at)
-        return false;
-    array->at = at;
-    array->room = room;
-    p->n_bytes += more;
-    return true;
+    struct leaving *at = add(p, &p->leaving, 1, sizeof leaving);
+    if (at)
+        *at = leaving;
 }
 
-static void keep_passing(struct cpl_together *p, struct cpl_together_array *array,
-                         struct cpl_passing passing)
+static void keep_passing(struct cpl_together *p, struct cpl_together_candidate *c, int32_t src,
+                         int32_t dst, int64_t volume)
 {
-    if (array->n == array->room &&
-        !resize(p, array, array->room + array->room / 2 + 16, sizeof passing))
-        return;
-    ((struct cpl_passing *)array->at)[array->n++] = passing;
-}
-
-/* Makes room for n more that leave. */
-static bool prepare(struct cpl_together *p, struct round *round, int64_t n)
-{
-    if (round->n + n <= round->room)
-        return true;
-    struct leaving *leaving = realloc(round->leaving, (size_t)(round->n + n) * sizeof *leaving);
-    p->failed |= !leaving;
-    if (!leaving)
-        return false;
-    round->leaving = leaving;
-    round->room = round->n + n;
-    return true;
+    struct cpl_passing *at = add(p, &c->passing, 1, sizeof *at);
+    if (at)
+        *at = (struct cpl_passing){src, dst, volume};
 }
 
 /* Room for one edge more at least, if that is wanted; else for as many as there are. */
@@ -221,21 +200,23 @@ static int64_t join_leaving(struct leaving *leaving, int64_t n)
 }
 
 /* Sends what leaves. Returns how many records came. */
-static int64_t send_round(struct cpl_together *p, struct round *round, bool join)
+static int64_t send_round(struct cpl_together *p, bool join)
 {
-    if (round->n > 0)
-        qsort(round->leaving, (size_t)round->n, sizeof *round->leaving, by_next);
-    int64_t n = join ? join_leaving(round->leaving, round->n) : round->n;
+    struct leaving *leaving = p->leaving.at;
+    int64_t n = p->leaving.n;
+    p->n_handled += n;
+    p->leaving.n = 0;
+    if (n > 0)
+        qsort(leaving, (size_t)n, sizeof *leaving, by_next);
+    if (join)
+        n = join_leaving(leaving, n);
     int *to = calloc((size_t)n + 1, sizeof *to);
     struct record *records = calloc((size_t)n + 1, sizeof *records);
     bool ready = to && records;
     for (int64_t k = 0; k < n && ready; k++) {
-        to[k] = round->leaving[k].to;
-        records[k] = round->leaving[k].record;
+        to[k] = leaving[k].to;
+        records[k] = leaving[k].record;
     }
-    p->n_handled += round->n;
-    free(round->leaving);
-    *round = (struct round){NULL};
     int64_t came = cpl_together_round(p, to, records, ready ? n : 0, sizeof *records);
     p->failed |= !ready;
     p->n_handled += came;
@@ -247,7 +228,7 @@ static int64_t send_round(struct cpl_together *p, struct round *round, bool join
 static struct record came_at(const struct cpl_together *p, int64_t k)
 {
     struct record record;
-    memcpy(&record, p->came.records + (size_t)k * sizeof record, sizeof record);
+    memcpy(&record, (unsigned char *)p->came.at + (size_t)k * sizeof record, sizeof record);
     return record;
 }
 
@@ -270,8 +251,8 @@ static struct cpl_passing_here count(struct cpl_together *p, struct cpl_together
     return here;
 }
 
-/* Counts messages that are at this rank, and lets them leave unless they end here. It has room. */
-static void pass(struct cpl_together *p, const struct record *r, struct round *round)
+/* Counts messages that are at this rank, and lets them leave unless they end here. */
+static void pass(struct cpl_together *p, const struct record *r)
 {
     struct cpl_together_candidate *c = &p->candidate[r->candidate];
     const struct cpl_passing message = {r->src, r->dst, r->volume};
@@ -283,7 +264,7 @@ static void pass(struct cpl_together *p, const struct record *r, struct round *r
         leaving.record.wave = (int8_t)here.to_wave;
         leaving.record.src = p->rank;
     }
-    round->leaving[round->n++] = leaving;
+    leave(p, leaving);
 }
 
 /* Counts messages that end here. */
@@ -297,99 +278,85 @@ static void end(struct cpl_together *p, const struct record *r)
     }
 }
 
-static void pass_own(struct cpl_together *p, struct round *round)
+static void pass_own(struct cpl_together *p)
 {
     const struct cpl_agree_input *input = p->input;
-    if (!prepare(p, round, (int64_t)p->n * input->n_messages))
-        return;
     for (int k = 0; k < p->n; k++)
         for (int m = 0; m < input->n_messages; m++) {
             const struct cpl_pattern_entry *e = &input->messages[m];
             struct record r = {(int16_t)k, 0, 0, p->rank, e->dst, 1, e->volume};
             if (k == p->tally)
                 r.link = (int8_t)cpl_machine_link(&p->machine, r.src, r.dst);
-            pass(p, &r, round);
+            pass(p, &r);
         }
-}
-
-static void pass_what_came(struct cpl_together *p, int64_t came, struct round *round)
-{
-    if (came == 0 || !prepare(p, round, came))
-        return;
-    for (int64_t k = 0; k < came; k++) {
-        struct record r = came_at(p, k);
-        if (r.wave > 0)
-            end(p, &r);
-        else
-            pass(p, &r, round);
-    }
 }
 
 void cpl_together_count(struct cpl_together *p)
 {
-    struct round round = {NULL};
     int32_t n_rounds = 0;
     for (int k = 0; k < p->n; k++)
         n_rounds =
             p->candidate[k].walk.n_waves > n_rounds ? p->candidate[k].walk.n_waves : n_rounds;
-    pass_own(p, &round);
-    for (int32_t r = 0; r < n_rounds; r++)
-        pass_what_came(p, send_round(p, &round, true), &round);
-    free(round.leaving);
+    pass_own(p);
+    for (int32_t round = 0; round < n_rounds; round++) {
+        const int64_t came = send_round(p, true);
+        for (int64_t k = 0; k < came; k++) {
+            struct record r = came_at(p, k);
+            if (r.wave > 0)
+                end(p, &r);
+            else
+                pass(p, &r);
+        }
+    }
     for (int k = 0; k < p->n; k++)
         join_edges(p, &p->candidate[k].edges, false);
 }
 
 /* Lets messages leave that have come since it was last called. */
-static void hand_on(struct cpl_together *p, struct cpl_together_candidate *c, struct round *round)
+static void hand_on(struct cpl_together *p, struct cpl_together_candidate *c)
 {
     struct cpl_way_room room;
-    if (!prepare(p, round, c->passing.n - c->handed_on))
-        return;
     for (; c->handed_on < c->passing.n; c->handed_on++) {
         const struct cpl_passing *m = (const struct cpl_passing *)c->passing.at + c->handed_on;
         struct cpl_passing_here here = cpl_passing_here(&c->walk, p->rank, m, &room);
         if (here.to >= 0)
-            round->leaving[round->n++] = (struct leaving){
-                {(int16_t)(c - p->candidate), 0, 0, m->src, m->dst, 1, m->volume}, here.to, 0};
+            leave(
+                p,
+                (struct leaving){
+                    {(int16_t)(c - p->candidate), 0, 0, m->src, m->dst, 1, m->volume}, here.to, 0});
     }
 }
 
 void cpl_together_tell(struct cpl_together *p, struct cpl_together_candidate *const *chosen, int n)
 {
-    struct round round = {NULL};
     int32_t n_rounds = 0;
     for (int k = 0; k < n; k++) {
         n_rounds = chosen[k]->walk.n_waves > n_rounds ? chosen[k]->walk.n_waves : n_rounds;
         for (int m = 0; m < p->input->n_messages; m++) {
             const struct cpl_pattern_entry *e = &p->input->messages[m];
-            keep_passing(p, &chosen[k]->passing, (struct cpl_passing){p->rank, e->dst, e->volume});
+            keep_passing(p, chosen[k], p->rank, e->dst, e->volume);
         }
     }
     for (int32_t r = 0; r < n_rounds; r++) {
         for (int k = 0; k < n; k++)
-            hand_on(p, chosen[k], &round);
-        int64_t came = send_round(p, &round, false);
+            hand_on(p, chosen[k]);
+        int64_t came = send_round(p, false);
         for (int64_t k = 0; k < came; k++) {
             struct record record = came_at(p, k);
-            keep_passing(p, &p->candidate[record.candidate].passing,
-                         (struct cpl_passing){record.src, record.dst, record.volume});
+            keep_passing(p, &p->candidate[record.candidate], record.src, record.dst, record.volume);
         }
     }
-    free(round.leaving);
 }
 
 /* In the place of records: src is this rank, volume the number. */
 void cpl_together_tell_later(struct cpl_together *p, struct cpl_local_plan *local)
 {
-    struct round round = {NULL};
-    bool ready = prepare(p, &round, local->n_in);
-    for (int32_t e = 0; e < local->n_in && ready; e++)
-        round.leaving[round.n++] =
-            (struct leaving){{0, (int8_t)local->in_wave[e], 0, p->rank, 0, 0, local->in_later[e]},
-                             local->in_from[e],
-                             0};
-    int64_t came = send_round(p, &round, false);
+    for (int32_t e = 0; e < local->n_in; e++)
+        leave(p,
+              (struct leaving){{0, (int8_t)local->in_wave[e], 0, p->rank, 0, 0, local->in_later[e]},
+                               local->in_from[e],
+                               0});
+    int64_t came = send_round(p, false);
     for (int64_t k = 0; k < came; k++) {
         struct record record = came_at(p, k);
         for (int32_t e = 0; e < local->n_out; e++)

@@ -334,7 +334,7 @@ static enum cpl_settled settle_kin(struct cpl_comm_state *state, bool regular, c
     EACH_JOINED(s)
     {
         if (n > 0)
-            cpl_meeting_borrow(s, n);
+            cpl_meeting_count(s, n);
     }
     if (words[CANDIDATE] < NONE)
         join(words[CANDIDATE]);

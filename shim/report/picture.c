@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_BYTES   (16 << 20) /* of all pictures together, at rank 0 */
+#define MOST_BYTES   (16 << 20) /* of a process's pictures, and of all together at rank 0 */
 #define CELLS        128        /* the most cells a side */
 #define BINS         256        /* the most bins */
 #define SIZE_CLASSES 32
@@ -194,12 +194,6 @@ static struct name name_of(const struct cpl_plan_summary *summary)
     return name;
 }
 
-/* Whether a picture is that of a name, with which it begins. */
-static bool is_of(const char *picture, const struct name *name)
-{
-    return strncmp(picture + strlen("{\"of\":\""), name->text, strlen(name->text)) == 0;
-}
-
 /* NULL: no memory. */
 static char *draw(const struct cpl_pattern *pattern, const struct cpl_plan *plan,
                   const struct cpl_machine *machine, const struct cpl_plan_summary *summary,
@@ -247,67 +241,52 @@ void cpl_picture_add(const struct cpl_pattern *pattern, const struct cpl_plan *p
     if (!cpl_report_has_file())
         return;
     bool is_written = write_pattern(pattern, summary->pattern_fingerprint);
-    const struct name name = name_of(summary);
-    for (int k = 0; k < all->n; k++)
-        if (is_of(all->picture[k], &name))
-            return;
-    char *text = all->n < CPL_MOST_PICTURES
-                     ? draw(pattern, plan, machine, summary, ranking, is_written)
-                     : NULL;
-    if (!text)
+    if (all->n == CPL_MOST_PICTURES || cpl_picture_find(all->texts, (size_t)all->n_bytes, summary))
         return;
-    all->picture[all->n++] = text;
-    all->n_bytes += (int64_t)strlen(text) + 1;
-}
-
-/* Packs as many of this process's pictures as fit into one block. */
-static char *pack(int most_bytes, int *bytes)
-{
-    const struct cpl_pictures *all = &cpl_context.told.pictures;
-    char *block = malloc((size_t)most_bytes + 1);
-    *bytes = 0;
-    for (int k = 0; block && k < all->n; k++) {
-        size_t n = strlen(all->picture[k]) + 1;
-        if (n > (size_t)(most_bytes - *bytes))
-            break;
-        memcpy(block + *bytes, all->picture[k], n);
-        *bytes += (int)n;
+    char *text = draw(pattern, plan, machine, summary, ranking, is_written);
+    const int64_t bytes = text ? (int64_t)strlen(text) + 1 : 0, sum = all->n_bytes + bytes;
+    char *more = text && sum <= MOST_BYTES ? realloc(all->texts, (size_t)sum) : NULL;
+    if (more) {
+        memcpy(more + all->n_bytes, text, (size_t)bytes);
+        all->texts = more;
+        all->n_bytes = sum;
+        all->n++;
     }
-    return block;
+    free(text);
 }
 
 char *cpl_picture_collect(size_t *bytes)
 {
     struct cpl_decision decision;
-    int64_t wanted = cpl_context.told.pictures.n_bytes, before = 0;
-    int packed = 0;
+    const struct cpl_pictures *mine = &cpl_context.told.pictures;
+    int64_t before = 0;
     char *all = NULL;
     *bytes = 0;
     cpl_decision_open(&decision, MPI_COMM_WORLD);
-    /* the first ranks' pictures, as many as there is room for */
-    if (cpl_collective_Exscan(&wanted, &before, 1, MPI_INT64_T, MPI_SUM, decision.comm) ==
+    /* of the first ranks, as far as there is room */
+    if (cpl_collective_Exscan(&mine->n_bytes, &before, 1, MPI_INT64_T, MPI_SUM, decision.comm) ==
         MPI_SUCCESS) {
-        int64_t room = before < MOST_BYTES ? MOST_BYTES - before : 0;
-        char *mine = pack((int)(wanted < room ? wanted : room), &packed);
-        const struct cpl_handed_in handed = {
-            .able = mine, .records = mine, .n = packed, .record_bytes = 1};
+        bool fits = before + mine->n_bytes <= MOST_BYTES;
+        const struct cpl_handed_in handed = {.able = true,
+                                             .records = mine->texts,
+                                             .n = fits ? (int)mine->n_bytes : 0,
+                                             .record_bytes = 1};
         if (cpl_decision_hand_in(&decision, &handed) && cpl_decision_is_root(&decision)) {
             *bytes = (size_t)decision.first[decision.n_ranks];
             all = decision.records;
             decision.records = NULL;
         }
-        free(mine);
     }
     cpl_decision_close(&decision);
     return all;
 }
 
-const char *cpl_picture_find(const char *pictures, size_t bytes,
-                             const struct cpl_plan_summary *summary)
+char *cpl_picture_find(char *pictures, size_t bytes, const struct cpl_plan_summary *summary)
 {
-    const struct name name = name_of(summary);
+    char head[48];
+    snprintf(head, sizeof head, "{\"of\":\"%s", name_of(summary).text);
     for (size_t at = 0; pictures && at < bytes; at += strlen(pictures + at) + 1)
-        if (is_of(pictures + at, &name))
+        if (strncmp(pictures + at, head, strlen(head)) == 0)
             return pictures + at;
     return NULL;
 }
@@ -315,7 +294,7 @@ const char *cpl_picture_find(const char *pictures, size_t bytes,
 void cpl_picture_free(void)
 {
     struct cpl_pictures *all = &cpl_context.told.pictures;
-    for (int k = 0; k < all->n; k++)
-        free(all->picture[k]);
+    free(all->texts);
+    all->texts = NULL;
     all->n_bytes = all->n = all->n_written = 0;
 }

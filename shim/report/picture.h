@@ -28,9 +28,8 @@ void cpl_picture_add(const struct cpl_pattern *pattern, const struct cpl_plan *p
 char *cpl_picture_collect(size_t *bytes);
 
 /* Finds the picture of a pattern and plan among those collected, or NULL. Its member `of` is not
- * for the report. */
-const char *cpl_picture_find(const char *pictures, size_t bytes,
-                             const struct cpl_plan_summary *summary);
+ * for the report. One whose first byte was made '\0' is not found again. */
+char *cpl_picture_find(char *pictures, size_t bytes, const struct cpl_plan_summary *summary);
 
 void cpl_picture_free(void);
 

@@ -109,19 +109,13 @@ void cpl_report_start(void)
         warn_of(file, errno);
 }
 
-/* Whether a file may be replaced by renaming: it is a plain file, or does not exist. */
-static bool is_plain(const char *file)
-{
-    struct stat info;
-    return lstat(file, &info) != 0 || S_ISREG(info.st_mode);
-}
-
 /* Writes a file beside it and renames that, so that after a full disk there is no half report and
  * the old one stays. Devices and links are written directly. */
 static bool write_json(const json_t *root, const char *file)
 {
     char beside[CPL_SETTINGS_TEXT + 128];
-    bool plain = is_plain(file);
+    struct stat info;
+    bool plain = lstat(file, &info) != 0 || S_ISREG(info.st_mode);
     snprintf(beside, sizeof beside, "%s%s", file, plain ? ".part" : "");
     errno = 0;
     bool done = root && !json_dump_file(root, beside, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
@@ -196,22 +190,11 @@ static void tell_totals(const struct cpl_record *records, size_t n)
         all, saved);
 }
 
-/* What the times are of. */
-static void tell_machine(const struct cpl_report_hosts *hosts)
-{
-    size_t n;
-    const char *machine = cpl_context.settings.machine;
-    cpl_log_plain("modelled times are of %s; `carpool calibrate` measures a machine",
-                  machine[0] ? machine : cpl_builtin_machines(&n)[0].name);
-    if (hosts->cores_shared)
-        cpl_log_plain("more ranks than cores (%lld): measured times are mostly waiting for a core; "
-                      "carpool run --yield makes them less",
-                      (long long)hosts->cores);
-}
-
 static void summarize(const struct cpl_record *records, size_t n,
                       const struct cpl_report_hosts *hosts, const char *file)
 {
+    const char *machine = cpl_context.settings.machine;
+    size_t n_builtin;
     cpl_log_plain("profile of %d ranks, %.3g s from MPI_Init to MPI_Finalize; nothing was rerouted",
                   cpl_context.size, PMPI_Wtime() - cpl_context.account.start);
     if (cpl_context.told.all_left)
@@ -230,8 +213,13 @@ static void summarize(const struct cpl_record *records, size_t n,
                       file[0] ? ", see the report" : "");
     if (n > 0) {
         tell_totals(records, n);
-        tell_machine(hosts);
+        cpl_log_plain("modelled times are of %s; `carpool calibrate` measures a machine",
+                      machine[0] ? machine : cpl_builtin_machines(&n_builtin)[0].name);
     }
+    if (n > 0 && hosts->cores_shared)
+        cpl_log_plain("more ranks than cores (%lld): measured times are mostly waiting for a core; "
+                      "carpool run --yield makes them less",
+                      (long long)hosts->cores);
     if (cpl_context.placed.n_possible > 0)
         cpl_log_plain(
             "%lld communicators that the program lets MPI reorder could be placed better, by the "
@@ -249,8 +237,8 @@ static void summarize(const struct cpl_record *records, size_t n,
 
 /* --- writing */
 
-static void write_all(const struct cpl_record *records, size_t n, const char *pictures,
-                      size_t bytes, const struct cpl_report_hosts *hosts)
+static void write_all(const struct cpl_record *records, size_t n, char *pictures, size_t bytes,
+                      const struct cpl_report_hosts *hosts)
 {
     char file[CPL_SETTINGS_TEXT + 64] = "";
     if (cpl_report_has_file()) {

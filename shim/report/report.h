@@ -79,7 +79,7 @@ struct cpl_record {
     int64_t combined, late_combined; /* of all ranks */
     struct cpl_record_order order;
     struct cpl_plan_summary summary;
-    char way[CPL_RECORD_WAY]; /* that carries its calls (exchange/way.h); empty: none */
+    char way[CPL_RECORD_WAY]; /* that carries its calls (exchange/neighbor.h); empty: none */
     int32_t reason;           /* enum cpl_left_alone */
     int64_t data_most; /* allgathers: the most bytes of all ranks together in a call; else 0 */
     struct cpl_record_reductions reductions;
@@ -127,7 +127,7 @@ struct json_t *cpl_report_run(const struct cpl_report_hosts *hosts);
 
 /* For report.c: all records, the slowest exchanges first, as a JSON object, which the caller
  * releases; NULL when memory ran out. pictures comes from cpl_picture_collect. */
-struct json_t *cpl_report_json(const struct cpl_record *records, size_t n, const char *pictures,
+struct json_t *cpl_report_json(const struct cpl_record *records, size_t n, char *pictures,
                                size_t picture_bytes, const struct cpl_report_hosts *hosts);
 
 #endif

@@ -10,7 +10,6 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <string.h>
 
 /* The most exchanges of a report: programs make communicators by the thousand. */
 #define MOST_RECORDS 1000
@@ -171,28 +170,19 @@ static json_t *settings_json(void)
     return o;
 }
 
-/* A pattern and plan of several records (kinds, communicators) is shown with the first one only. */
-static bool is_shown(const struct cpl_record *records, size_t k)
-{
-    for (size_t i = 0; i < k; i++)
-        if (records[i].summary.known &&
-            records[i].summary.pattern_fingerprint == records[k].summary.pattern_fingerprint &&
-            records[i].summary.plan_fingerprint == records[k].summary.plan_fingerprint)
-            return true;
-    return false;
-}
-
-json_t *cpl_report_json(const struct cpl_record *records, size_t n, const char *pictures,
+json_t *cpl_report_json(const struct cpl_record *records, size_t n, char *pictures,
                         size_t picture_bytes, const struct cpl_report_hosts *hosts)
 {
     size_t n_listed = n < MOST_RECORDS ? n : MOST_RECORDS;
     json_t *patterns = json_array(), *settings = settings_json();
     for (size_t k = 0; k < n_listed; k++) {
         const struct cpl_plan_summary *summary = &records[k].summary;
-        const char *picture = NULL;
-        if (summary->known && records[k].data_most == 0 && !is_shown(records, k))
+        char *picture = NULL;
+        if (summary->known && records[k].data_most == 0)
             picture = cpl_picture_find(pictures, picture_bytes, summary);
         json_array_append_new(patterns, record_json(&records[k], picture));
+        if (picture) /* of several records (kinds, communicators) it is shown with the first one */
+            *picture = '\0';
     }
     const struct cpl_account *a = &cpl_context.account;
     return json_pack(

@@ -23,9 +23,9 @@
 /* Pictures in the report of the exchanges that this process planned (picture.h). */
 struct cpl_pictures {
     int n, n_written;
-    int64_t n_bytes;    /* of all pictures */
-    bool output_failed; /* CARPOOL_OUTPUT cannot be written to */
-    char *picture[CPL_MOST_PICTURES];
+    char *texts; /* one after another */
+    int64_t n_bytes;
+    bool output_failed;                       /* CARPOOL_OUTPUT cannot be written to */
     uint64_t written[CPL_MOST_PATTERN_FILES]; /* patterns in files, by fingerprint */
 };
 

@@ -481,7 +481,7 @@ void pt2pt_collective(void)
     mock_set_time(me->time);
     cpl_pt2pt_arrive();
     cpl_pt2pt_note_collective(&me->state);
-    cpl_meeting_count(&me->state);
+    cpl_meeting_count(&me->state, 1);
     cpl_pt2pt_hooks.alike(&me->state, &alike);
     const struct cpl_pt2pt *p = me->state.pt2pt;
     fibers_compare("what is alike", (int64_t)alike.hash);

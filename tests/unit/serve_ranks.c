@@ -464,7 +464,7 @@ void serve_collective(int comm)
     struct cpl_alike alike = {CPL_HASH_START};
     me->time += me->pace;
     cpl_neighbor_note_collective(state);
-    cpl_meeting_count(state);
+    cpl_meeting_count(state, 1);
     cpl_exchange_hooks.alike(state, &alike);
     fibers_compare("what is alike", (int64_t)alike.hash);
     fibers_compare("the next meeting", state->serve->date.next);

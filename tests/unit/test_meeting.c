@@ -253,7 +253,7 @@ static int end(void **state)
 static void count(int n)
 {
     for (int k = 0; k < n; k++)
-        cpl_meeting_count(&comm);
+        cpl_meeting_count(&comm, 1);
 }
 
 static void test_dates_double(void **state)
@@ -398,7 +398,7 @@ static void test_grants_end_before_the_next_meeting(void **state)
         if (cpl_pass_collective(MPI_COMM_WORLD))
             continue;
         n_looked_at++;
-        cpl_meeting_count(&comm);
+        cpl_meeting_count(&comm, 1);
         cpl_meeting_grant(MPI_COMM_WORLD);
     }
     assert_int_equal(n_reductions, 9); /* 2 ... 512 */
@@ -422,7 +422,7 @@ static void test_first_dates_of_many(void **state)
         parts[FREQUENT].attends = true;
         n_reductions = 0;
         for (int n = 0; n < 12; n++)
-            cpl_meeting_count(&child);
+            cpl_meeting_count(&child, 1);
         n_settled[k] = n_reductions;
     }
     assert_int_equal(n_settled[0], 3); /* 2, 4, 8 */

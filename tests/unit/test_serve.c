@@ -303,7 +303,7 @@ static void test_without_memory(void **state)
             meet_on(1, 4);
             serve_ranks_end();
         }
-        assert_true(n_served >= 1 && n_not >= 2);
+        assert_true(n_served >= 1 && n_not >= 1);
     }
 }
 
@@ -327,7 +327,7 @@ static void test_notes_without_memory(void **state)
         n_not += !serve_is_served(0, KIND);
         serve_ranks_end();
     }
-    assert_true(n_served >= 8 && n_not >= 1);
+    assert_true(n_served >= 6 && n_not >= 1);
 }
 
 /* ---- giving back ---- */
