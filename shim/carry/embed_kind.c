@@ -57,27 +57,19 @@ static bool is_exact(MPI_Op op, MPI_Datatype type)
            ((op == MPI_MAXLOC || op == MPI_MINLOC) && is_pair_of_integers(type));
 }
 
-static bool is_commutative(MPI_Op op)
-{
-    int flag = 0;
-    return PMPI_Op_commutative(op, &flag) == MPI_SUCCESS && flag;
-}
-
 /* With `all` sums and products are not compared: their last bits may differ. Which of two zeros, or
  * of two equal ranks, a minimum names is not a matter of last bits, so it is compared with `all`,
  * too.
  *
- * The user's functions are not compared: the same handle may stand for another function the next
- * time. And a function may be freed before a nonblocking reduction is over. */
-enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op op, bool blocking)
+ * The program's own functions are MPI's: a handle may stand for another function the next time, and
+ * on one rank only. */
+enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op op)
 {
     bool all = cpl_context.settings.embed == CPL_EMBED_ALL;
     int64_t extent;
     if (cpl_context.settings.embed == CPL_EMBED_OFF || !is_small(count, type, &extent) ||
-        !cpl_type_named(type))
+        !cpl_type_named(type) || (!is_exact(op, MPI_INT) && !is_exact(op, MPI_2INT)))
         return CPL_EMBED_REFUSED;
-    if (!is_exact(op, MPI_INT) && !is_exact(op, MPI_2INT)) /* it is not MPI's own */
-        return all && blocking && is_commutative(op) ? CPL_EMBED_ANY_ORDER : CPL_EMBED_REFUSED;
     if (is_exact(op, type) || (all && (op == MPI_SUM || op == MPI_PROD)))
         return CPL_EMBED_ANY_ORDER;
     return cpl_embed_can_probe(type) ? CPL_EMBED_COMPARING : CPL_EMBED_REFUSED;
@@ -93,7 +85,7 @@ struct cpl_embed_kind *cpl_embed_kind_find(struct cpl_embed_kinds *kinds, MPI_Op
             kind->blocking == blocking)
             return kind;
     }
-    enum cpl_embed_verdict verdict = cpl_embed_judge(count, type, op, blocking);
+    enum cpl_embed_verdict verdict = cpl_embed_judge(count, type, op);
     if (verdict == CPL_EMBED_REFUSED || kinds->n == CPL_EMBED_KINDS)
         return NULL;
     struct cpl_embed_kind *kind = &kinds->kind[kinds->n++];

@@ -37,7 +37,7 @@ struct cpl_embed_kinds {
 
 /* The verdict on a reduction that MPI accepts: REFUSED, COMPARING or ANY_ORDER. Alike on all ranks;
  * local. */
-enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op op, bool blocking);
+enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op op);
 
 /* Finds the kind of a reduction, or adds it, UNDECIDED if it is to be compared but does not block;
  * NULL: it is refused (the program's own operations, whose handles may differ between ranks, take

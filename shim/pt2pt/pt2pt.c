@@ -137,7 +137,7 @@ bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t co
     if (is_idle(state))
         return false;
     struct cpl_pt2pt *p = state->pt2pt;
-    enum cpl_embed_verdict verdict = cpl_embed_judge(count, type, op, blocking);
+    enum cpl_embed_verdict verdict = cpl_embed_judge(count, type, op);
     struct cpl_embed_kind *kind = NULL;
     *(blocking ? &p->reducing : &p->batch.reduced) = verdict;
     if (blocking && verdict)

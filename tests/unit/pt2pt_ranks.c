@@ -217,16 +217,16 @@ size_t cpl_embed_take(struct cpl_line *line, const unsigned char *segment)
     return 0;
 }
 
-enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op op, bool blocking)
+enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op op)
 {
-    (void)count, (void)type, (void)op, (void)blocking;
+    (void)count, (void)type, (void)op;
     return CPL_EMBED_ANY_ORDER;
 }
 
 struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, int64_t count,
                                        MPI_Datatype type, MPI_Op op, bool blocking)
 {
-    (void)state, (void)count, (void)type, (void)op, (void)blocking;
+    (void)state, (void)count, (void)type, (void)op;
     return NULL;
 }
 
