@@ -226,7 +226,7 @@ enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op 
 struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, int64_t count,
                                        MPI_Datatype type, MPI_Op op, bool blocking)
 {
-    (void)state, (void)count, (void)type, (void)op;
+    (void)state, (void)count, (void)type, (void)op, (void)blocking;
     return NULL;
 }
 
