@@ -67,7 +67,7 @@ with_rows() { # document
         }
 
         table == "settings" && /^SETTING\(/ { row = "" }
-        table == "strategies" && /^const struct cpl_strategy cpl_strategy_[a-z0-9_]* = {$/ { row = "" }
+        table == "strategies" && /^const struct cpl_strategy cpl_strategy_[a-z0-9_]* = {/ { row = "" }
         table != "" { row = row $0 }
         table == "settings" && /"\)$/ {
             gsub(/" +"/, "", row)
