@@ -20,9 +20,6 @@
 #define PROMISING 0.9  /* of MPI's modelled time: worth a trial */
 #define NOT_FAR   2.0  /* the same where pairs were measured (promises) */
 
-/* What a way that is not in place gathers in, at most: its data is copied once more. */
-#define MOST_ROOM (INT64_C(64) << 20)
-
 static void meet(struct cpl_comm_state *state)
 {
     const struct cpl_settings *settings = &cpl_context.settings;
@@ -244,44 +241,8 @@ static void plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
                         settings->mode == CPL_MODE_AUTO ? (int32_t)settings->trial : 0);
 }
 
-/* Makes room for so many bytes. Collective; the same result on all ranks. */
-static bool make_room(const struct cpl_comm_state *state, struct cpl_gather_data *data,
-                      int64_t bytes)
-{
-    if (bytes <= data->n_room)
-        return true;
-    if (data->n_room < 0 || bytes > MOST_ROOM)
-        return false;
-    int64_t n_room = cpl_allgather_class_most(cpl_allgather_class_of(bytes)) + 1;
-    free(data->room);
-    data->room = malloc((size_t)n_room);
-    data->n_room = cpl_agree_all(state->private_comm, data->room) ? n_room : -1;
-    return data->n_room > 0;
-}
-
-/* Finds the data of a call that a way is to carry: for each rank, and what this one sends unless it
- * is in place. False when MPI would refuse an argument, or there is no room. Collective. */
-static bool resolve(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                    struct cpl_exchange *x)
-{
-    const struct cpl_gathering *g = x->plans.carries->made;
-    struct cpl_gather_data *data = g->data;
-    if ((!cpl_allgather_is_in_place(g->way) &&
-         !make_room(state, data, cpl_allgather_bytes(call, state->size))) ||
-        !cpl_neighbor_resolve_side(&call->recv, state->size, NULL, data->span))
-        return false;
-    data->in_place = call->send.buffer == MPI_IN_PLACE;
-    if (data->in_place)
-        return true;
-    const struct cpl_span *to = &data->span[state->rank], *own = &data->own;
-    return cpl_neighbor_resolve_rank(&call->send, 0, &data->own) &&
-           (own->address != to->address || own->count != to->count || own->count == 0 ||
-            own->type.handle != to->type.handle); /* MPI's to refuse: buffers overlap */
-}
-
 bool cpl_allgather_carry(struct cpl_neighbor_call *call, int *result)
 {
-    static const struct cpl_life life = {plan, resolve};
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
     if (!state->allgathers.kept)
         state->allgathers.kept =
@@ -297,7 +258,7 @@ bool cpl_allgather_carry(struct cpl_neighbor_call *call, int *result)
     }
     if (a->agreed && (*x)->phase == CPL_PHASE_LEARNING)
         plan(call, state, *x);
-    return cpl_life_carry(&life, call, state, *x, result);
+    return cpl_life_carry(plan, call, state, *x, result);
 }
 
 const struct cpl_hooks cpl_allgather_hooks = {.name = "allgathers", .meet = meet, .end = end};

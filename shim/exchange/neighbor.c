@@ -162,22 +162,6 @@ static void note_pattern(const struct cpl_neighbor_call *call, const struct cpl_
         learned->sent[r] = cpl_neighbor_rank_bytes(&call->send, r) > 0;
 }
 
-/* Counts the messages of an alltoall, those as new that go where none went before; sent: NULL, all
- * went there. */
-static void count_messages(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                           const unsigned char *sent, int64_t *sums)
-{
-    sums[CPL_SUM_UNABLE] += cpl_neighbor_is_far(call);
-    for (int r = 0; r < state->size; r++) {
-        int64_t bytes = cpl_neighbor_rank_bytes(&call->send, r);
-        bool counts = bytes > 0 && r != state->rank;
-        sums[CPL_SUM_MESSAGES] += counts;
-        sums[CPL_SUM_SMALL] += counts && bytes <= cpl_context.settings.size_limit;
-        sums[CPL_SUM_NEW] += counts && sent && !sent[r];
-        sums[CPL_SUM_UNABLE] += bytes < 0;
-    }
-}
-
 /* The ranks agree once more, or not any more. */
 static void go_on_learning(struct cpl_exchange *x)
 {
@@ -189,33 +173,34 @@ static bool is_alltoall(const struct cpl_exchange *x)
     return x->kind == CPL_ALLTOALLV || x->kind == CPL_ALLTOALLW;
 }
 
-/* The ranks have come to settle something: plan, unless there is nothing to plan or it is early.
- * Collective. */
-static void settle(const struct cpl_life *life, const struct cpl_neighbor_call *call,
+/* How many messages this rank sends. */
+static int count_messages(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                          const struct cpl_exchange *x)
+{
+    int n = 0;
+    if (!is_alltoall(x))
+        return x->kind < CPL_ALLTOALLV ? state->adjacency.out.n_messages : state->size;
+    for (int r = 0; r < state->size; r++)
+        n += r != state->rank && cpl_neighbor_rank_bytes(&call->send, r) > 0;
+    return n;
+}
+
+/* The ranks have come to settle something: plan, unless it is early. Collective. */
+static void settle(cpl_planner *plan, const struct cpl_neighbor_call *call,
                    struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     struct cpl_learned *learned = &x->learned;
-    bool first = x->phase == CPL_PHASE_LEARNING;
-    int64_t sums[CPL_N_SUMS] = {[CPL_SUM_UNABLE] = first && !learned->sent};
     learned->left = CPL_LEFT_NOT;
-    if (is_alltoall(x))
-        count_messages(call, state, first ? learned->sent : NULL, sums);
-    else
-        sums[CPL_SUM_MESSAGES] =
-            x->kind < CPL_ALLTOALLV ? state->adjacency.out.n_messages : state->size;
-    if (is_alltoall(x) && first) {
-        learned->left = cpl_alltoall_why_not(state, sums);
-        if (learned->left == CPL_LEFT_EMPTY) /* says nothing of later calls */
-            return;
-        if (learned->left != CPL_LEFT_NOT) {
-            go_on_learning(x);
-            return;
-        }
+    if (cpl_neighbor_is_early(call, state, x, count_messages(call, state, x))) {
+        if (x->phase == CPL_PHASE_LEARNING)
+            learned->left = CPL_LEFT_SHORT;
+        return;
     }
-    if (!cpl_neighbor_is_early(call, state, x, (int)sums[CPL_SUM_MESSAGES]))
-        life->plan(call, state, x);
-    else if (first)
-        learned->left = CPL_LEFT_SHORT;
+    plan(call, state, x);
+    if (learned->left == CPL_LEFT_EMPTY) /* says nothing of later calls */
+        x->phase = CPL_PHASE_LEARNING;
+    else if (learned->left != CPL_LEFT_NOT)
+        go_on_learning(x);
 }
 
 /* Whether the plan of an alltoall still fits; when more than a quarter of the messages are not in
@@ -238,7 +223,7 @@ static bool fits(const struct cpl_comm_state *state, struct cpl_exchange *x)
 
 /* Plans an exchange, or reviews its plan, when it is time. That needs a private communicator, and
  * no other thread in a call. Collective. */
-static void look(const struct cpl_life *life, const struct cpl_neighbor_call *call,
+static void look(cpl_planner *plan, const struct cpl_neighbor_call *call,
                  struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     const bool alltoall = is_alltoall(x), learns = x->phase == CPL_PHASE_LEARNING;
@@ -258,25 +243,25 @@ static void look(const struct cpl_life *life, const struct cpl_neighbor_call *ca
     x->learned.left = learns ? CPL_LEFT_THREADS : CPL_LEFT_NOT;
     if (!cpl_exclusive_take(state->private_comm))
         return;
-    settle(life, call, state, x);
+    settle(plan, call, state, x);
     cpl_exclusive_leave();
 }
 
-bool cpl_life_carry(const struct cpl_life *life, struct cpl_neighbor_call *call,
-                    struct cpl_comm_state *state, struct cpl_exchange *x, int *result)
+bool cpl_life_carry(cpl_planner *plan, struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                    struct cpl_exchange *x, int *result)
 {
     cpl_pass_settle(x);
     x->calls++;
     while (x->nonblocking.pending)
         cpl_progress_poll();
-    look(life, call, state, x);
+    look(plan, call, state, x);
     cpl_neighbor_order(state, x);
     bool carried = take_turn(state, x);
     if (!carried && pass_untimed(x))
         return false;
     double start = PMPI_Wtime();
-    if (carried && life->resolve(call, state, x)) {
-        struct cpl_carrying c = {.state = state, .x = x, .by = x->plans.carries, .data = &x->data};
+    struct cpl_carrying c = {.state = state, .x = x, .by = x->plans.carries, .data = &x->data};
+    if (carried && c.by->way->resolve(call, &c)) {
         c.by->way->start(&c);
         c.by->way->wait(&c);
         *result = c.result;
@@ -292,17 +277,11 @@ bool cpl_life_carry(const struct cpl_life *life, struct cpl_neighbor_call *call,
     return false;
 }
 
-static bool resolve(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                    struct cpl_exchange *x)
-{
-    return cpl_neighbor_resolve_all(call, state, x, &x->data);
-}
-
 bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result)
 {
-    static const struct cpl_life life = {cpl_neighbor_plan, resolve};
     struct cpl_comm_state *state = cpl_neighbor_describe(call);
-    return state && cpl_life_carry(&life, call, state, cpl_exchange_of(state, call->kind), result);
+    return state && cpl_life_carry(cpl_neighbor_plan, call, state,
+                                   cpl_exchange_of(state, call->kind), result);
 }
 
 void cpl_neighbor_passed(struct cpl_neighbor_call *call)

@@ -38,13 +38,6 @@ struct cpl_extra {
     struct cpl_span span;
 };
 
-/* Data that is received in place: into a room, from which it is unpacked when the call is complete,
- * since until then what is sent is in its place. */
-struct cpl_in_place {
-    struct cpl_span to;
-    int64_t at; /* in the room */
-};
-
 /* Where the data of one call is, and which messages go straight. */
 struct cpl_neighbor_data {
     bool same_payload;         /* all out-messages carry the same payload (allgather) */
@@ -53,13 +46,12 @@ struct cpl_neighbor_data {
     int64_t *out_bytes;        /* per out-message: bytes of its payload, or CPL_STRAIGHT */
     struct cpl_extra *extra;   /* messages outside the plan */
     int n_extra;
-    struct cpl_in_place *in_place; /* what is received into the room */
+    struct cpl_span *in_place; /* what is sent in place: it is copied first, into the room */
     int n_in_place;
-    unsigned char *room;
+    char *room;
     int64_t n_room;         /* its bytes */
     struct cpl_arena arena; /* of the arrays */
     MPI_Request *requests;  /* requests of messages that go straight */
-    MPI_Status *statuses;   /* statuses of those requests */
     int n_requests;
 };
 
@@ -73,6 +65,7 @@ struct cpl_neighbor_data {
  * is under way. */
 
 struct cpl_exchange;
+struct cpl_neighbor_call;
 struct cpl_way;
 
 /* What may carry an exchange's calls, besides MPI: they take turns in its trial (meet/trial.h). The
@@ -111,6 +104,10 @@ struct cpl_way {
     const char *name; /* NAME; shorter than CPL_RECORD_WAY (report.h) */
     /* Frees what a candidate has; NULL: nothing. Local. */
     void (*end)(struct cpl_candidate *candidate);
+
+    /* Finds the call's data. False: MPI would refuse an argument, or there is no room; then the
+     * call is left to MPI. Of a blocking call collective. */
+    bool (*resolve)(const struct cpl_neighbor_call *call, struct cpl_carrying *c);
 
     /* Never wait; progress returns true when the call is complete. Local. */
     void (*start)(struct cpl_carrying *c);
@@ -242,11 +239,9 @@ struct cpl_neighbor_side {
     MPI_Count count;               /* elements for each neighbour, when there are no counts */
     const int *counts;             /* elements per neighbour */
     const MPI_Count *large_counts; /* elements per neighbour, in place of counts */
-    const int *displs;             /* displacements in extents of the type */
+    const int *displs;             /* displacements in extents of the type or, with types, bytes */
     const MPI_Aint *large_displs;  /* the same, in place of displs */
-    const MPI_Aint *byte_displs;   /* displacements in bytes */
-    const int *int_byte_displs;
-    MPI_Datatype type; /* when types is NULL */
+    MPI_Datatype type;             /* when types is NULL */
     const MPI_Datatype *types;
     bool same; /* every neighbour gets the data at buffer (allgather) */
 };

@@ -1,7 +1,7 @@
 /* Where the data of a call is (neighbor_internal.h). */
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/state/memory.h"
-#include "shim/wait/collective.h"
+#include "shim/wait/progress.h"
 
 #include <stdlib.h>
 
@@ -15,21 +15,17 @@ static bool describe(const struct cpl_neighbor_side *side, int k, struct cpl_typ
 
 static int64_t offset_of(const struct cpl_neighbor_side *side, int k, int64_t count, int64_t extent)
 {
-    if (side->byte_displs)
-        return side->byte_displs[k];
-    if (side->int_byte_displs)
-        return side->int_byte_displs[k];
+    const int64_t unit = side->types ? 1 : extent;
     if (side->displs)
-        return side->displs[k] * extent;
+        return side->displs[k] * unit;
     if (side->large_displs)
-        return side->large_displs[k] * extent;
+        return side->large_displs[k] * unit;
     return side->same ? 0 : k * count * extent;
 }
 
 static bool lacks_displs(const struct cpl_neighbor_side *side)
 {
-    return (side->counts || side->large_counts) && !side->displs && !side->large_displs &&
-           !side->byte_displs && !side->int_byte_displs;
+    return (side->counts || side->large_counts) && !side->displs && !side->large_displs;
 }
 
 static const struct cpl_span empty = {
@@ -87,8 +83,8 @@ bool cpl_neighbor_data_make(struct cpl_neighbor_data *data, const struct cpl_adj
 {
     const size_t n_out = (size_t)a->out.n, n_in = (size_t)a->in.n, n_more = (size_t)n_extra;
     return MAKE(out_span, n_out) && MAKE(in_span, n_in) && MAKE(out_bytes, n_out) &&
-           MAKE(requests, n_in + n_out + n_more) && MAKE(statuses, n_in + n_out + n_more) &&
-           MAKE(extra, n_more) && MAKE(in_place, n_in + n_more);
+           MAKE(requests, n_in + n_out + n_more) && MAKE(extra, n_more) &&
+           MAKE(in_place, n_out + n_more);
 }
 #undef MAKE
 
@@ -111,30 +107,28 @@ bool cpl_neighbor_resolve(const struct cpl_neighbor_call *call,
                                      data->in_span);
 }
 
-/* The in-messages, of n_in parts, and the n extras that are received, the first ones, come to where
- * the data is that is sent: they are received into a room, as bytes. Waits for memory. */
-static void receive_all_aside(struct cpl_neighbor_data *data, int n_in, int n)
+/* What is sent, to n_out ranks and as n extras, lies where other data is received: it goes from
+ * copies in a room, which are made when the call starts. Waits for memory. */
+static void send_copies(struct cpl_neighbor_data *data, int n_out, struct cpl_extra *extra, int n)
 {
     int64_t total = 0;
-    for (int k = 0; k < n_in + n; k++) {
-        struct cpl_span *span = k < n_in ? &data->in_span[k] : &data->extra[k - n_in].span;
-        int64_t bytes = cpl_span_bytes(span);
-        if (bytes > 0)
-            data->in_place[data->n_in_place++] = (struct cpl_in_place){*span, total};
-        *span = empty;
-        span->count = bytes;
-        total += bytes;
-    }
+    for (int k = 0; k < n_out + n; k++)
+        total += cpl_span_bytes(k < n_out ? &data->out_span[k] : &extra[k - n_out].span);
     if (total > data->n_room) {
         free(data->room);
-        data->room = cpl_memory_need((size_t)total, "what is received in place");
+        data->room = cpl_memory_need((size_t)total, "what is sent in place");
         data->n_room = total;
     }
-    char *at = (char *)data->room;
-    for (int k = 0; k < n_in + n; k++) {
-        struct cpl_span *span = k < n_in ? &data->in_span[k] : &data->extra[k - n_in].span;
+    char *at = data->room;
+    for (int k = 0; k < n_out + n; k++) {
+        struct cpl_span *span = k < n_out ? &data->out_span[k] : &extra[k - n_out].span;
+        const int64_t bytes = cpl_span_bytes(span);
+        if (bytes > 0)
+            data->in_place[data->n_in_place++] = *span;
+        *span = empty;
         span->address = at;
-        at += span->count;
+        span->count = bytes;
+        at += bytes;
     }
 }
 
@@ -163,11 +157,11 @@ static bool add_extra(const struct cpl_neighbor_call *call, const struct cpl_com
     return true;
 }
 
-bool cpl_neighbor_resolve_all(const struct cpl_neighbor_call *call,
-                              const struct cpl_comm_state *state, struct cpl_exchange *x,
-                              struct cpl_neighbor_data *data)
+bool cpl_neighbor_resolve_all(const struct cpl_neighbor_call *call, struct cpl_carrying *c)
 {
-    const struct cpl_adjacency *planned = x->adjacency;
+    struct cpl_neighbor_data *data = c->data;
+    const struct cpl_comm_state *state = c->state;
+    const struct cpl_adjacency *planned = c->x->adjacency;
     data->n_extra = 0;
     if (!cpl_neighbor_resolve(call, planned, data))
         return false;
@@ -179,10 +173,10 @@ bool cpl_neighbor_resolve_all(const struct cpl_neighbor_call *call,
     if (!add_extra(call, state, &planned->out, true, data))
         return false;
     if (call->in_place)
-        receive_all_aside(data, planned->in.n, n_received);
+        send_copies(data, planned->out.n, &data->extra[n_received], data->n_extra - n_received);
     for (int k = n_received; k < data->n_extra; k++) /* no plan has what a rank sends itself */
-        x->learned.n_extra += data->extra[k].rank != state->rank;
-    x->learned.n_messages += planned->out.n_messages + data->n_extra - n_received;
+        c->x->learned.n_extra += data->extra[k].rank != state->rank;
+    c->x->learned.n_messages += planned->out.n_messages + data->n_extra - n_received;
     return true;
 }
 
@@ -211,12 +205,10 @@ void cpl_carrying_move(struct cpl_carrying *c, bool sends, const struct cpl_span
     cpl_carrying_note(c, code);
 }
 
-void cpl_carrying_wait_for(struct cpl_carrying *c, int n, MPI_Request *requests,
-                           MPI_Status *statuses)
+void cpl_carrying_wait_for(struct cpl_carrying *c, int n, MPI_Request *requests)
 {
-    int code = cpl_collective_waitall(n, requests, statuses);
-    for (int k = 0; k < n && code == MPI_ERR_IN_STATUS; k++)
-        if (statuses[k].MPI_ERROR != MPI_SUCCESS)
-            code = statuses[k].MPI_ERROR;
-    cpl_carrying_note(c, code);
+    for (int k = 0; k < n; k++)
+        cpl_carrying_note(c, cpl_progress_needed()
+                                 ? cpl_progress_wait(&requests[k], MPI_STATUS_IGNORE)
+                                 : CPL_AWAY(PMPI_Wait(&requests[k], MPI_STATUS_IGNORE)));
 }

@@ -33,11 +33,9 @@ bool cpl_neighbor_resolve_rank(const struct cpl_neighbor_side *side, int rank,
 /* Bytes of that data; -1: MPI would refuse an argument. */
 int64_t cpl_neighbor_rank_bytes(const struct cpl_neighbor_side *side, int rank);
 
-/* The same of an exchange's call, with the messages outside its plan, receives first; what is
- * received in place comes into a room. Waits for memory. Local. */
-bool cpl_neighbor_resolve_all(const struct cpl_neighbor_call *call,
-                              const struct cpl_comm_state *state, struct cpl_exchange *x,
-                              struct cpl_neighbor_data *data);
+/* The same of a call that a plan is to carry, with the messages outside it, receives first; what is
+ * sent in place comes from copies. Waits for memory. Local. */
+bool cpl_neighbor_resolve_all(const struct cpl_neighbor_call *call, struct cpl_carrying *c);
 
 /* Bytes of the payload for out-message m: its parts, and their lengths when there are several. Call
  * it after resolving. */
@@ -49,8 +47,7 @@ int64_t cpl_neighbor_payload_bytes(const struct cpl_neighbor_data *data,
 struct cpl_comm_state *cpl_neighbor_describe(struct cpl_neighbor_call *call);
 
 /* What a rank notes of a call: of a nonblocking one until it is decided whether such calls are
- * carried (neighbor_serve.c). An exchange keeps those by which it is planned. One block of memory,
- * but for `own`. */
+ * carried (neighbor_serve.c). An exchange keeps those by which it is planned. */
 struct cpl_neighbor_notes {
     bool usable;
     bool *straight; /* per out-message: too large for combined messages */
@@ -68,6 +65,7 @@ struct cpl_neighbor_notes {
     int *self_from;   /* for each in-neighbour that is the rank itself: the out-neighbour that its
                          data comes from */
     int *in_straight; /* per in-message: 1, it is always sent straight; else 0 */
+    struct cpl_arena arena; /* of the arrays */
 };
 
 /* Notes with room for the messages of an exchange, usable; NULL when memory ran out. Local. */
@@ -75,8 +73,10 @@ struct cpl_neighbor_notes *cpl_neighbor_notes_make(const struct cpl_comm_state *
                                                    const struct cpl_exchange *x);
 static inline void cpl_neighbor_notes_free(struct cpl_neighbor_notes *notes) /* or NULL */
 {
-    if (notes)
-        cpl_adjacency_free(&notes->own);
+    if (!notes)
+        return;
+    cpl_adjacency_free(&notes->own);
+    cpl_arena_free(&notes->arena);
     free(notes);
 }
 
@@ -85,45 +85,28 @@ static inline void cpl_neighbor_notes_free(struct cpl_neighbor_notes *notes) /* 
 void cpl_neighbor_notes_fill(struct cpl_neighbor_notes *notes, const struct cpl_neighbor_call *call,
                              const struct cpl_comm_state *state, const struct cpl_exchange *x);
 
-/* What is added up over the ranks before an alltoall is planned: messages, those that can share,
- * those that go where none went the call before, ranks that cannot. */
-enum { CPL_SUM_MESSAGES, CPL_SUM_SMALL, CPL_SUM_NEW, CPL_SUM_UNABLE, CPL_N_SUMS };
-
-/* Why an alltoall is not planned, by this rank's part of these. Collective over the private
- * communicator; alike on all ranks. */
-enum cpl_left_alone cpl_alltoall_why_not(const struct cpl_comm_state *state, const int64_t *mine);
-
 /* Makes an exchange's candidates, when at least one plan was decided on. Candidate k of the trial
  * is candidate[k - 1]. False on all ranks when there are none, or one rank could not make its own.
  * Collective over the private communicator. */
 bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
                     struct cpl_agree_output *agreed);
 
-/* Plans the exchange by its notes, when the tokens are here; an alltoall if they promise anything.
- * Collective over the private communicator; the same result on all ranks. */
-bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x);
+/* Plans the exchange by its notes, when the tokens are here, if it is noted on all ranks; an
+ * alltoall if they promise anything, else it says why not (learned.left). Its phase is PLANNED or
+ * DIRECT afterwards, or LEARNING if it is to be planned again. Collective over the private
+ * communicator, if it is noted. */
+void cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                             bool noted);
 
-/* Plans an exchange on all ranks, for the messages of this call, and gives up the plans that it
- * has: its phase is PLANNED or DIRECT afterwards, or LEARNING if it is to be planned again.
- * Collective. */
-void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                       struct cpl_exchange *x);
+/* Plans an exchange for the messages of this call, and gives up the plans that it has; of
+ * neighborhood collectives and alltoalls as cpl_neighbor_plan_noted does. Collective. */
+typedef void cpl_planner(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                         struct cpl_exchange *x);
+cpl_planner cpl_neighbor_plan;
 
-/* What is different in the lives of blocking calls (neighbor.c). Both collective. */
-struct cpl_life {
-    /* Plans the exchange: it is not in phase LEARNING afterwards, unless it is to be planned again.
-     */
-    void (*plan)(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                 struct cpl_exchange *x);
-    /* Finds the data of a call that a candidate is to carry. False: MPI would refuse an argument,
-     * or there is no room. */
-    bool (*resolve)(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                    struct cpl_exchange *x);
-};
-
-/* What cpl_neighbor_carry does, of an exchange with this life. */
-bool cpl_life_carry(const struct cpl_life *life, struct cpl_neighbor_call *call,
-                    struct cpl_comm_state *state, struct cpl_exchange *x, int *result);
+/* What cpl_neighbor_carry does, of an exchange that is planned so. */
+bool cpl_life_carry(cpl_planner *plan, struct cpl_neighbor_call *call, struct cpl_comm_state *state,
+                    struct cpl_exchange *x, int *result);
 
 /* Whether it is too early to plan a blocking call's exchange (cpl_plan_is_early); the exchange
  * notes when the ranks ask again or, where it is not, how long to search for. n_messages: those of
@@ -202,7 +185,6 @@ void cpl_carrying_move(struct cpl_carrying *c, bool sends, const struct cpl_span
                        int tag, MPI_Request *request);
 
 /* Waits for some requests; with collectives that poll, it does, too (wait/collective.h). */
-void cpl_carrying_wait_for(struct cpl_carrying *c, int n, MPI_Request *requests,
-                           MPI_Status *statuses);
+void cpl_carrying_wait_for(struct cpl_carrying *c, int n, MPI_Request *requests);
 
 #endif

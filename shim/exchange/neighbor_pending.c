@@ -23,7 +23,7 @@ static struct cpl_type *type_of(struct cpl_neighbor_op *op, int k)
         return &data->in_span[k].type;
     if ((k -= a->in.n) < data->n_extra)
         return &data->extra[k].span.type;
-    return (k -= data->n_extra) < data->n_in_place ? &data->in_place[k].to.type : NULL;
+    return (k -= data->n_extra) < data->n_in_place ? &data->in_place[k].type : NULL;
 }
 
 /* Keeps derived types: the program may free them once the call is started. */
@@ -86,7 +86,7 @@ struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *cal
         (struct cpl_carrying){.state = state, .x = x, .by = x->plans.candidate, .data = &op->data};
     op->request = NULL;
     op->running = false;
-    *refused = !cpl_neighbor_resolve_all(call, state, x, &op->data);
+    *refused = !op->carrying.by->way->resolve(call, &op->carrying);
     if (!*refused && keep_types(op))
         return op;
     cpl_neighbor_op_free(op);

@@ -33,32 +33,28 @@ static void add_message(struct cpl_neighbor_notes *notes, int m, struct cpl_patt
     notes->messages[notes->n++] = message;
 }
 
+#define MAKE(member, n)                                                                            \
+    ((notes->member = cpl_arena_alloc(&notes->arena, n, sizeof *notes->member)) != NULL)
 struct cpl_neighbor_notes *cpl_neighbor_notes_make(const struct cpl_comm_state *state,
                                                    const struct cpl_exchange *x)
 {
     const bool by_rank = x->kind >= CPL_ALLTOALLV;
     const size_t n_in = (size_t)(by_rank ? state->size : x->adjacency->in.n);
     const size_t n_out = (size_t)(by_rank ? state->size : x->adjacency->out.n);
-    const size_t most = n_in > n_out ? n_in : n_out, n_numbers = 2 * n_out + 4 * n_in + 2 * most;
-    struct cpl_neighbor_notes *notes =
-        calloc(1, sizeof *notes + n_out * (sizeof *notes->messages + sizeof *notes->straight) +
-                      n_numbers * sizeof *notes->payload);
+    const size_t most = n_in > n_out ? n_in : n_out;
+    struct cpl_neighbor_notes *notes = calloc(1, sizeof *notes);
     if (!notes)
         return NULL;
-    notes->messages = (struct cpl_pattern_entry *)(notes + 1);
-    notes->payload = (int *)(notes->messages + n_out);
-    notes->token_out = notes->payload + n_out;
-    notes->token_in = notes->token_out + n_out;
-    notes->in_part = notes->token_in + n_in;
-    notes->self_from = notes->in_part + n_in;
-    notes->in_straight = notes->self_from + n_in;
-    notes->ones = notes->in_straight + n_in;
-    notes->displs = notes->ones + most;
-    notes->straight = (bool *)(notes->displs + most);
     notes->request = MPI_REQUEST_NULL;
     notes->usable = true;
-    return notes;
+    if (MAKE(messages, n_out) && MAKE(payload, n_out) && MAKE(straight, n_out) &&
+        MAKE(token_out, n_out) && MAKE(token_in, n_in) && MAKE(in_part, n_in) &&
+        MAKE(self_from, n_in) && MAKE(in_straight, n_in) && MAKE(ones, most) && MAKE(displs, most))
+        return notes;
+    cpl_neighbor_notes_free(notes);
+    return NULL;
 }
+#undef MAKE
 
 /* Sizes and lists the call's messages. */
 static bool list_messages(const struct cpl_neighbor_call *call, int rank,
@@ -248,42 +244,37 @@ static bool tell_ranks(const struct cpl_comm_state *state, struct cpl_exchange *
     return n_sent == in->n && read_tokens(x, notes->ones);
 }
 
-enum cpl_left_alone cpl_alltoall_why_not(const struct cpl_comm_state *state, const int64_t *mine)
+/* Why the noted messages of an alltoall are not worth a plan. Collective; alike on all ranks. */
+static enum cpl_left_alone why_not(const struct cpl_comm_state *state, const struct cpl_exchange *x)
 {
-    int64_t all[CPL_N_SUMS], pairs = (int64_t)state->size * (state->size - 1);
-    if (cpl_collective_Allreduce(mine, all, CPL_N_SUMS, MPI_INT64_T, MPI_SUM,
-                                 state->private_comm) != MPI_SUCCESS ||
-        all[CPL_SUM_UNABLE] > 0)
-        return CPL_LEFT_NO_PLAN;
-    if (all[CPL_SUM_MESSAGES] == 0)
-        return CPL_LEFT_EMPTY;
-    if (8 * all[CPL_SUM_NEW] > all[CPL_SUM_MESSAGES])
-        return CPL_LEFT_ELSEWHERE;
-    if (2 * all[CPL_SUM_MESSAGES] <= pairs)
-        return CPL_LEFT_NOT;
-    if (all[CPL_SUM_MESSAGES] > MOST_DENSE || 2 * all[CPL_SUM_SMALL] < all[CPL_SUM_MESSAGES])
-        return CPL_LEFT_DENSE;
-    return CPL_LEFT_NOT;
-}
-
-/* Whether the noted messages of an alltoall are worth a plan. Collective; alike on all ranks. */
-static bool promises(const struct cpl_comm_state *state, struct cpl_exchange *x)
-{
+    enum { MESSAGES, SMALL, NEW, UNABLE, N };
     const struct cpl_neighbor_notes *notes = x->notes;
-    const int64_t words[CPL_N_SUMS] = {[CPL_SUM_MESSAGES] = notes->n + notes->n_straight,
-                                       [CPL_SUM_SMALL] = notes->n,
-                                       [CPL_SUM_UNABLE] = !notes->usable};
-    x->learned.left = cpl_alltoall_why_not(state, words);
-    if (x->learned.left == CPL_LEFT_EMPTY && x->mpi_distrusted) /* it is carried all the same */
-        x->learned.left = CPL_LEFT_NOT;
-    return x->learned.left == CPL_LEFT_NOT;
+    const struct cpl_neighbors *out = &notes->own.out;
+    const int64_t pairs = (int64_t)state->size * (state->size - 1);
+    int64_t all[N], mine[N] = {notes->n + notes->n_straight, notes->n, 0, !notes->usable};
+    for (int m = 0; m < out->n_messages && x->learned.sent; m++)
+        mine[NEW] += !x->learned.sent[out->rank[m]];
+    if (cpl_collective_Allreduce(mine, all, N, MPI_INT64_T, MPI_SUM, state->private_comm) !=
+            MPI_SUCCESS ||
+        all[UNABLE] > 0)
+        return CPL_LEFT_NO_PLAN;
+    if (all[MESSAGES] == 0) /* one that MPI must not carry is carried all the same */
+        return x->mpi_distrusted ? CPL_LEFT_NOT : CPL_LEFT_EMPTY;
+    if (8 * all[NEW] > all[MESSAGES])
+        return CPL_LEFT_ELSEWHERE;
+    if (2 * all[MESSAGES] <= pairs)
+        return CPL_LEFT_NOT;
+    return all[MESSAGES] > MOST_DENSE || 2 * all[SMALL] < all[MESSAGES] ? CPL_LEFT_DENSE
+                                                                        : CPL_LEFT_NOT;
 }
 
-bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x)
+/* Plans an exchange by its notes. Returns whether it is. Collective; the same on all ranks. */
+static bool plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x)
 {
-    bool by_rank = x->kind >= CPL_ALLTOALLV;
+    const bool by_rank = x->kind >= CPL_ALLTOALLV;
     if (by_rank) {
-        if (!promises(state, x))
+        x->learned.left = why_not(state, x);
+        if (x->learned.left != CPL_LEFT_NOT)
             return false;
         x->adjacency = &x->notes->own;
         x->learned.n_extra_most = 2 * state->size;
@@ -294,21 +285,26 @@ bool cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exch
                          by_rank ? tell_ranks(state, x) : read_tokens(x, x->notes->token_in));
 }
 
+void cpl_neighbor_plan_noted(const struct cpl_comm_state *state, struct cpl_exchange *x, bool noted)
+{
+    bool planned = noted && plan_noted(state, x);
+    x->phase = planned ? CPL_PHASE_PLANNED : x->plans.again ? CPL_PHASE_LEARNING : CPL_PHASE_DIRECT;
+    if (!planned)
+        cpl_exchange_release(x);
+}
+
 void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                        struct cpl_exchange *x)
 {
     if (x->phase == CPL_PHASE_PLANNED)
         cpl_exchange_release(x);
     x->notes = cpl_neighbor_notes_make(state, x);
-    bool planned = cpl_agree_all(state->private_comm, x->notes);
-    if (planned) {
+    bool noted = cpl_agree_all(state->private_comm, x->notes);
+    if (noted) {
         cpl_neighbor_notes_fill(x->notes, call, state, x);
         cpl_collective_waitall(1, &x->notes->request, MPI_STATUSES_IGNORE);
-        planned = cpl_neighbor_plan_noted(state, x);
     }
-    x->phase = planned ? CPL_PHASE_PLANNED : x->plans.again ? CPL_PHASE_LEARNING : CPL_PHASE_DIRECT;
-    if (!planned)
-        cpl_exchange_release(x);
+    cpl_neighbor_plan_noted(state, x, noted);
 }
 
 /* What a full search may gain beyond a short one, as a part of an exchange's time: so much later it

@@ -270,13 +270,9 @@ static bool settle_kind(struct cpl_comm_state *host, struct cpl_comm_state *stat
     if (x->learned.left == CPL_LEFT_SHORT)
         x->learned.left = CPL_LEFT_NOT;
     if (able && x->phase == CPL_PHASE_LEARNING) {
-        bool planned = cpl_agree_own(state) != MPI_COMM_NULL;
         x->notes = x->nonblocking.notes;
         x->nonblocking.notes = NULL;
-        planned = planned && cpl_neighbor_plan_noted(state, x);
-        x->phase = planned ? CPL_PHASE_PLANNED : CPL_PHASE_DIRECT;
-        if (!planned)
-            cpl_exchange_release(x);
+        cpl_neighbor_plan_noted(state, x, cpl_agree_own(state) != MPI_COMM_NULL);
     }
     x->nonblocking.phase = CPL_STARTED_BY_MPI;
     if (able && x->phase == CPL_PHASE_PLANNED && promises(state, x))

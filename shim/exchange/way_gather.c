@@ -9,8 +9,14 @@
 #include "planner/grid/hypercube.h"
 #include "shim/base/work.h"
 #include "shim/exchange/neighbor_internal.h"
+#include "shim/meet/agree.h"
+
+#include <stdlib.h>
 
 #define TAG 999 /* on the private communicator, above those of exchanges */
+
+/* What a way that is not in place gathers in, at most: its data is copied once more. */
+#define MOST_ROOM (INT64_C(64) << 20)
 
 static int rank_of(const struct cpl_gathering *g, int32_t point)
 {
@@ -164,6 +170,41 @@ static bool doubling(struct cpl_gathering *g, int32_t step)
 
 /* ---- the table ---- */
 
+/* Makes room for so many bytes. Collective; the same result on all ranks. */
+static bool make_room(const struct cpl_comm_state *state, struct cpl_gather_data *data,
+                      int64_t bytes)
+{
+    if (bytes <= data->n_room)
+        return true;
+    if (data->n_room < 0 || bytes > MOST_ROOM)
+        return false;
+    int64_t n_room = cpl_allgather_class_most(cpl_allgather_class_of(bytes)) + 1;
+    free(data->room);
+    data->room = malloc((size_t)n_room);
+    data->n_room = cpl_agree_all(state->private_comm, data->room) ? n_room : -1;
+    return data->n_room > 0;
+}
+
+/* Finds the data of a call that a way is to carry: for each rank, and what this one sends unless it
+ * is in place. False when MPI would refuse an argument, or there is no room. Collective. */
+static bool resolve(const struct cpl_neighbor_call *call, struct cpl_carrying *c)
+{
+    const struct cpl_comm_state *state = c->state;
+    const struct cpl_gathering *g = c->by->made;
+    struct cpl_gather_data *data = g->data;
+    if ((!cpl_allgather_is_in_place(g->way) &&
+         !make_room(state, data, cpl_allgather_bytes(call, state->size))) ||
+        !cpl_neighbor_resolve_side(&call->recv, state->size, NULL, data->span))
+        return false;
+    data->in_place = call->send.buffer == MPI_IN_PLACE;
+    if (data->in_place)
+        return true;
+    const struct cpl_span *to = &data->span[state->rank], *own = &data->own;
+    return cpl_neighbor_resolve_rank(&call->send, 0, &data->own) &&
+           (own->address != to->address || own->count != to->count || own->count == 0 ||
+            own->type.handle != to->type.handle); /* MPI's to refuse: buffers overlap */
+}
+
 #define WAY(NAME, name) [CPL_ALLGATHER_##NAME] = name,
 static bool (*const steps[])(struct cpl_gathering *, int32_t) = {CPL_ALLGATHER_WAYS(WAY)};
 #undef WAY
@@ -180,11 +221,11 @@ static void start(struct cpl_carrying *c)
 static void run(struct cpl_carrying *c)
 {
     struct cpl_gathering *g = c->by->made;
-    MPI_Status statuses[2] = {{.MPI_ERROR = MPI_SUCCESS}, {.MPI_ERROR = MPI_SUCCESS}};
     for (int32_t step = 0; steps[g->way](g, step); step++)
-        cpl_carrying_wait_for(c, 2, g->pair, statuses);
+        cpl_carrying_wait_for(c, 2, g->pair);
 }
 
-#define WAY(NAME, own) [CPL_ALLGATHER_##NAME] = {.name = #own, .start = start, .wait = run},
+#define WAY(NAME, own)                                                                             \
+    [CPL_ALLGATHER_##NAME] = {.name = #own, .resolve = resolve, .start = start, .wait = run},
 const struct cpl_way cpl_gather_ways[] = {CPL_ALLGATHER_WAYS(WAY)};
 #undef WAY

@@ -106,6 +106,16 @@ static int deliver_payload(void *context, int32_t owner, const unsigned char *da
     return MPI_SUCCESS;
 }
 
+/* Copies what is sent in place, before anything is received. */
+static void copy_in_place(struct cpl_carrying *c)
+{
+    unsigned char *to = (unsigned char *)c->data->room;
+    for (int k = 0; k < c->data->n_in_place; k++) {
+        cpl_carrying_note(c, cpl_span_pack(&c->data->in_place[k], to));
+        to += cpl_span_bytes(&c->data->in_place[k]);
+    }
+}
+
 /* Receives are started before sends; then the messages of the rank to itself are copied. */
 static void start(struct cpl_carrying *c)
 {
@@ -115,6 +125,7 @@ static void start(struct cpl_carrying *c)
     struct cpl_neighbor_data *data = c->data;
     c->carried = false;
     data->n_requests = 0;
+    copy_in_place(c);
     for (int m = 0; m < a->in.n_messages; m++)
         if (notes->in_straight[m])
             receive(c, m);
@@ -133,16 +144,6 @@ static void start(struct cpl_carrying *c)
     cpl_executor_start(c->by->made, &payloads);
 }
 
-/* The call is complete: what came into the room goes to its place. */
-static void unpack_aside(struct cpl_carrying *c)
-{
-    for (int k = 0; k < c->data->n_in_place; k++) {
-        const struct cpl_in_place *p = &c->data->in_place[k];
-        cpl_carrying_note(c,
-                          cpl_span_unpack(&p->to, c->data->room + p->at, cpl_span_bytes(&p->to)));
-    }
-}
-
 static bool progress(struct cpl_carrying *c)
 {
     struct cpl_neighbor_data *data = c->data;
@@ -159,15 +160,13 @@ static bool progress(struct cpl_carrying *c)
         cpl_carrying_note(c, result);
         data->n_requests--;
     }
-    unpack_aside(c);
     return true;
 }
 
 static void wait(struct cpl_carrying *c)
 {
     cpl_carrying_note(c, cpl_executor_wait(c->by->made));
-    cpl_carrying_wait_for(c, c->data->n_requests, c->data->requests, c->data->statuses);
-    unpack_aside(c);
+    cpl_carrying_wait_for(c, c->data->n_requests, c->data->requests);
 }
 
 static void end(struct cpl_candidate *candidate)
@@ -175,8 +174,12 @@ static void end(struct cpl_candidate *candidate)
     cpl_executor_destroy(candidate->made);
 }
 
-const struct cpl_way cpl_way_plan = {
-    .name = "plan", .end = end, .start = start, .progress = progress, .wait = wait};
+const struct cpl_way cpl_way_plan = {.name = "plan",
+                                     .end = end,
+                                     .resolve = cpl_neighbor_resolve_all,
+                                     .start = start,
+                                     .progress = progress,
+                                     .wait = wait};
 
 bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
                     struct cpl_agree_output *agreed)
