@@ -17,11 +17,11 @@ variables=$("$carpool" settings | sed -n 's/^\(CARPOOL_[A-Z_]*\)=.*/\1/p')
 strategies=$("$carpool" strategies | sed -n 's/^\([a-z-]*\).*/\1/p' | sed '/^$/d')
 commands=$("$carpool" --help | sed -n 's/^  \([a-z]*\)  *.*/\1/p')
 calls=$(sed -n 's/^[A-Z]*(\([A-Z][A-Za-z_]*\),.*/MPI_\1/p' "$top_srcdir/shim/tables/collectives.def"
-    sed -n 's/^\(BY_HAND\|COMES\)(\([A-Z][A-Za-z_]*\),.*/MPI_\2/p' "$top_srcdir/shim/tables/others.def"
+    sed -n 's/^\(BY_HAND\|MAY_WAIT\|COMES\)(\([A-Z][A-Za-z_]*\),.*/MPI_\2/p' "$top_srcdir/shim/tables/others.def"
     sed -n 's/^\(NEIGHBOR\|ALLTOALL\)(\([A-Z][a-z_]*\), \([A-Z][a-z_]*\), \([A-Z][a-z_]*\),$/MPI_\2 MPI_\3 MPI_\4/p' \
         "$top_srcdir/shim/tables/calls.def" | tr ' ' '\n'
     sed -n -e 's/^\(SEND\|ISEND\|SEND_INIT\|WRITTEN_C\|I*SENDRECV_C\)(\([A-Z][A-Za-z_]*\).*/MPI_\2 MPI_\2_c/p' \
-        -e 's/^\(WRITTEN\|COMPLETES\)(\([A-Z][A-Za-z_]*\).*/MPI_\2/p' "$top_srcdir/shim/tables/pt2pt.def" | tr ' ' '\n')
+        -e 's/^\(WRITTEN\|PROBES\|COMPLETES\)(\([A-Z][A-Za-z_]*\).*/MPI_\2/p' "$top_srcdir/shim/tables/pt2pt.def" | tr ' ' '\n')
 options=$("$carpool" plan --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')
 calibrate_options=$("$top_builddir/calibrate/carpool-calibrate" --help 2>/dev/null |
     sed -n 's/^  \(-o, \)*\(--[a-z-]*\).*/\2/p')

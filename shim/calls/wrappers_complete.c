@@ -44,20 +44,6 @@ static bool is_array(int count, const MPI_Request *requests)
     return count >= 0 && (requests || count == 0);
 }
 
-/* Calls that do not pass have a function of their own, so that a call that passes saves no
- * registers. */
-#define COMPLETES(name, parameters, arguments, appointed, is_right, carried)                       \
-    PASSING(name, parameters, arguments, all_pass())                                               \
-    {                                                                                              \
-        CPL_INSIDE;                                                                                \
-        const bool meets = appointed;                                                              \
-        if (polls() && (is_right))                                                                 \
-            return cpl_meets_waited(meets, carried);                                               \
-        int result = CPL_AWAY(PMPI_##name arguments);                                              \
-        return cpl_meets_waited(meets, ended(result));                                             \
-    }
-#include "shim/tables/pt2pt.def"
-
 /* Whether probes on all communicators are MPI's, and no batch has to be sent. */
 static inline bool probes_pass(void)
 {
@@ -103,13 +89,17 @@ static int probe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *mes
         return (is_right) && has_status(status) ? probe(source, tag, comm, flag, message, status)  \
                                                 : PMPI_##name arguments;                           \
     }
-PROBES(Probe, (int source, int tag, MPI_Comm comm, MPI_Status *status), (source, tag, comm, status),
-       probes_pass(), true, NULL, NULL)
-PROBES(Iprobe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status),
-       (source, tag, comm, flag, status), probes_pass(), flag, flag, NULL)
-PROBES(Mprobe, (int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status),
-       (source, tag, comm, message, status), !cpl_context.active, message, NULL, message)
-PROBES(Improbe,
-       (int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status),
-       (source, tag, comm, flag, message, status), !cpl_context.active, flag &&message, flag,
-       message)
+
+/* Calls that do not pass have a function of their own, so that a call that passes saves no
+ * registers. */
+#define COMPLETES(name, parameters, arguments, appointed, is_right, carried)                       \
+    PASSING(name, parameters, arguments, all_pass())                                               \
+    {                                                                                              \
+        CPL_INSIDE;                                                                                \
+        const bool meets = appointed;                                                              \
+        if (polls() && (is_right))                                                                 \
+            return cpl_meets_waited(meets, carried);                                               \
+        int result = CPL_AWAY(PMPI_##name arguments);                                              \
+        return cpl_meets_waited(meets, ended(result));                                             \
+    }
+#include "shim/tables/pt2pt.def"

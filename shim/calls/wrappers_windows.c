@@ -366,15 +366,4 @@ static void note_post(int result, MPI_Group group, int assert, MPI_Win win)
             after;                                                                                 \
         return result;                                                                             \
     }
-MAY_WAIT(Win_post, (MPI_Group group, int assert, MPI_Win win), (group, assert, win), ,
-         note_post(result, group, assert, win))
-MAY_WAIT(Win_start, (MPI_Group group, int assert, MPI_Win win), (group, assert, win),
-         match(false, group, assert, win), cpl_context.n_epochs += result == MPI_SUCCESS)
-MAY_WAIT(Win_complete, (MPI_Win win), (win), , cpl_context.n_epochs -= result == MPI_SUCCESS)
-MAY_WAIT(Win_lock, (int lock_type, int rank, int assert, MPI_Win win),
-         (lock_type, rank, assert, win), before_lock(lock_type == MPI_LOCK_EXCLUSIVE, rank, win),
-         locked(result, lock_type == MPI_LOCK_EXCLUSIVE, rank, win))
-MAY_WAIT(Win_unlock, (int rank, MPI_Win win), (rank, win), , unlocked(rank, win))
-MAY_WAIT(Win_lock_all, (int assert, MPI_Win win), (assert, win), before_lock(false, ALL_RANKS, win),
-         locked(result, false, ALL_RANKS, win))
-MAY_WAIT(Win_unlock_all, (MPI_Win win), (win), , unlocked(ALL_RANKS, win))
+#include "shim/tables/others.def"
