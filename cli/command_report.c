@@ -33,29 +33,6 @@ static void print_side(const char *name, const json_t *side, double us)
            (long long)cpl_report_integer(side, "hops_max"), cpl_report_number(side, "modelled_us"));
 }
 
-/* In which order the messages leave, and why. */
-static void print_order(const json_t *order)
-{
-    const json_t *before = json_object_get(order, "before");
-    const json_t *units = json_object_get(order, "units");
-    if (!order)
-        return;
-    printf("    order: before %s", cpl_report_text(before, "kind"));
-    if (json_object_get(before, "tag"))
-        printf(" with tag %lld", (long long)cpl_report_integer(before, "tag"));
-    if (json_object_get(before, "pattern"))
-        printf(" of pattern %s", cpl_report_text(before, "pattern"));
-    printf(", messages leave first to ranks that send most then");
-    if (units) /* reports before schema 5 */
-        printf("; both done after %lld sends instead of %lld",
-               (long long)cpl_report_integer(units, "ordered"),
-               (long long)cpl_report_integer(units, "given"));
-    if (cpl_report_integer(order, "calls_ordered") > 0)
-        printf("; so in %lld calls that MPI would have carried",
-               (long long)cpl_report_integer(order, "calls_ordered"));
-    putchar('\n');
-}
-
 static void print_plan(const json_t *p)
 {
     char times[40] = "";
@@ -94,7 +71,8 @@ static void print_pattern(const json_t *p, const char *directory)
     if (cpl_report_number(p, "combined_late") > 0)
         printf("    %.0f of %.0f combined messages were late\n",
                cpl_report_number(p, "combined_late"), cpl_report_number(p, "combined"));
-    print_order(json_object_get(p, "order"));
+    if (cpl_report_is_ordered(p))
+        printf("    order: messages leave first to ranks that send most in what follows\n");
     if (!json_object_get(p, "direct")) {
         if (!json_object_get(p, "left_alone"))
             printf("    too few calls to be planned\n");

@@ -235,49 +235,6 @@ static void facts(FILE *out, const json_t *p)
     fputs("</table>\n", out);
 }
 
-/* The number from 1 on of the exchange that an order speaks of; 0: it has no section. */
-static size_t find_section(const json_t *patterns, const json_t *before)
-{
-    const char *pattern = json_string_value(json_object_get(before, "pattern"));
-    for (size_t k = 0; k < json_array_size(patterns) && k < MOST_SECTIONS && pattern; k++) {
-        const json_t *p = json_array_get(patterns, k);
-        if (strcmp(cpl_report_text(p, "pattern"), pattern) == 0 &&
-            strcmp(cpl_report_text(p, "kind"), cpl_report_text(before, "kind")) == 0 &&
-            cpl_report_integer(p, "tag") == cpl_report_integer(before, "tag") &&
-            cpl_report_integer(p, "ordinal") == cpl_report_integer(before, "ordinal"))
-            return k + 1;
-    }
-    return 0;
-}
-
-/* In which order the messages leave, and why. */
-static void show_order(FILE *out, const json_t *order, const json_t *patterns)
-{
-    const json_t *before = json_object_get(order, "before");
-    const json_t *units = json_object_get(order, "units");
-    size_t number = find_section(patterns, before);
-    char name[160];
-    if (!order)
-        return;
-    cpl_report_name(before, name, sizeof name);
-    fputs("<h3>Order of messages</h3>\n<p>What follows is ", out);
-    if (number > 0)
-        fprintf(out, "<a href=\"#e%zu\">%zu. ", number, number);
-    cpl_html_text(out, name);
-    fputs(number > 0 ? "</a>" : "", out);
-    fputs(": messages leave first to the ranks that send most then.</p>\n", out);
-    if (!units) /* reports before schema 5 have more */
-        return;
-    fputs("<table>\n", out);
-    fact(out, "sends until the last rank has done both, in the original order", "%.0f",
-         cpl_report_number(units, "given"));
-    fact(out, "ordered", "%.0f", cpl_report_number(units, "ordered"));
-    if (cpl_report_integer(order, "calls_ordered") > 0)
-        fact(out, "calls ordered that MPI would have carried", "%.0f",
-             cpl_report_number(order, "calls_ordered"));
-    fputs("</table>\n", out);
-}
-
 static void section(FILE *out, const json_t *patterns, size_t number, const char *directory)
 {
     const json_t *p = json_array_get(patterns, number - 1);
@@ -295,7 +252,8 @@ static void section(FILE *out, const json_t *patterns, size_t number, const char
     if (!carried && json_is_string(json_object_get(p, "considered")))
         put(out, ". Best plan by the model: ", cpl_report_text(p, "considered"), "");
     put(out, ". ", cpl_report_sum(p, sum, sizeof sum), "</p>\n");
-    show_order(out, json_object_get(p, "order"), patterns);
+    if (cpl_report_is_ordered(p))
+        fputs("<p>Messages leave first to the ranks that send most in what follows.</p>\n", out);
     if (!json_object_get(p, "direct"))
         return;
     cpl_html_times(out, p);

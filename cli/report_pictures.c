@@ -215,9 +215,9 @@ static int list_windows(const json_t *p, struct cpl_bar bars[MOST_BARS])
 }
 
 #define MOST_SPANS 32
-#define MOST_TIMES 3 /* above so many times the median of the means the picture is cut */
+#define MOST_TIMES 3 /* above so many times the median the picture is cut */
 
-static int compare_means(const void *a, const void *b)
+static int compare_times(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -231,26 +231,24 @@ static void show_calls(FILE *out, const json_t *p)
     double width = cpl_report_number(times, "calls_per_point"),
            calls = cpl_report_number(p, "calls");
     struct cpl_span_of_calls spans[MOST_SPANS];
-    double means[MOST_SPANS], top = 0;
+    double times_us[MOST_SPANS], top = 0;
     int n = 0;
     for (size_t k = 0; k < json_array_size(points) && n < MOST_SPANS; k++, n++) {
         const json_t *one = json_array_get(points, k);
         double first = cpl_report_number(one, "first_call"), end = first + width;
         spans[n] = (struct cpl_span_of_calls){.first = first,
                                               .end = end < calls || calls <= first ? end : calls,
-                                              .least = cpl_report_number(one, "least_us"),
-                                              .mean = cpl_report_number(one, "mean_us"),
-                                              .most = cpl_report_number(one, "most_us"),
+                                              .us = cpl_report_number(one, "most_us"),
                                               .tried = json_is_true(json_object_get(one, "trial"))};
-        means[n] = spans[n].mean;
+        times_us[n] = spans[n].us;
     }
     if (n < 2)
         return;
-    qsort(means, (size_t)n, sizeof *means, compare_means);
+    qsort(times_us, (size_t)n, sizeof *times_us, compare_times);
     for (int k = 0; k < n; k++)
-        if (spans[k].most <= MOST_TIMES * means[n / 2] && spans[k].most > top)
-            top = spans[k].most;
-    cpl_svg_calls(out, "Over the run", spans, n, top > 0 ? top : MOST_TIMES * means[n / 2]);
+        if (spans[k].us <= MOST_TIMES * times_us[n / 2] && spans[k].us > top)
+            top = spans[k].us;
+    cpl_svg_calls(out, "Over the run", spans, n, top > 0 ? top : MOST_TIMES * times_us[n / 2]);
 }
 
 void cpl_html_times(FILE *out, const json_t *p)

@@ -65,6 +65,11 @@ const char *cpl_report_text(const json_t *object, const char *key)
     return value ? value : "?";
 }
 
+bool cpl_report_is_ordered(const json_t *pattern)
+{
+    return json_is_true(json_object_get(pattern, "ordered")) || json_object_get(pattern, "order");
+}
+
 bool cpl_report_has_number(const json_t *object, const char *key)
 {
     return json_is_number(json_object_get(object, key));

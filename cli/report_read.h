@@ -25,6 +25,10 @@ const char *cpl_report_carrier(const json_t *pattern);
 double cpl_report_spent(const json_t *account);
 const char *cpl_report_text(const json_t *object, const char *key); /* "?" when there is none */
 
+/* Whether messages left in the order that the next exchange asks for; schemas before 6 say which
+ * one that is. */
+bool cpl_report_is_ordered(const json_t *pattern);
+
 /* Whether the member is a number: a time that was not measured is null. */
 bool cpl_report_has_number(const json_t *object, const char *key);
 

@@ -259,19 +259,15 @@ void cpl_svg_calls(FILE *out, const char *title, const struct cpl_span_of_calls 
     axes(out, &p, "call", "microseconds");
     for (int k = 0; k < n; k++) {
         const struct cpl_span_of_calls *s = &spans[k];
-        double most = s->most < p.y_most ? s->most : p.y_most;
-        double least = s->least < most ? s->least : most;
         double x = x_of(&p, s->first), width = x_of(&p, s->end) - x;
-        fprintf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"da\"/>\n",
-                x, y_of(&p, most), width, y_of(&p, least) - y_of(&p, most));
         fprintf(out, "<path class=\"p\" d=\"M%.1f %.1fh%.1f\"/>\n", x,
-                y_of(&p, s->mean < p.y_most ? s->mean : p.y_most), width);
+                y_of(&p, s->us < p.y_most ? s->us : p.y_most), width);
         if (s->tried)
             fprintf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"4\" class=\"bo\"/>\n",
                     x, p.top + p.height - 4, width);
     }
-    key_at(out, 64, "p", "mean over the ranks");
-    text_at(out, 240, 38, "class=\"l\"", "band: fastest to slowest rank; grey: trials");
+    key_at(out, 64, "p", "the slowest rank");
+    text_at(out, 240, 38, "class=\"l\"", "grey: trials");
     fputs("</svg>\n", out);
 }
 

@@ -40,13 +40,12 @@ void cpl_svg_ranks(FILE *out, const char *title, const char *label, const double
 
 /* What calls took, over the run: some calls, from a number on. */
 struct cpl_span_of_calls {
-    double first, end;        /* numbers of calls */
-    double least, mean, most; /* of a rank, in microseconds */
-    bool tried;               /* some were part of a trial */
+    double first, end; /* numbers of calls */
+    double us;         /* the slowest rank's mean, in microseconds */
+    bool tried;        /* some were part of a trial */
 };
 
-/* The picture: the mean over the ranks as a line, from the fastest to the slowest rank as a band,
- * trials at the axis. Times above `top` are cut. */
+/* The picture: times as lines, trials at the axis. Times above `top` are cut. */
 void cpl_svg_calls(FILE *out, const char *title, const struct cpl_span_of_calls *spans, int n,
                    double top);
 

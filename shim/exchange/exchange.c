@@ -8,9 +8,9 @@
 #include "shim/state/memory.h"
 #include "shim/wait/collective.h"
 
-#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 void cpl_exchange_make(struct cpl_comm_state *state)
 {
@@ -100,78 +100,24 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
         r->reason = CPL_LEFT_SLOWER;
     }
     r->summary.decided = carried;
-    r->trials.n = trial->n_trials;
-    r->trials.calls = trial->tried;
-    r->trials.n_tried = trial->rounds > 0 ? trial->n : 0;
-    for (int32_t k = 0; k < r->trials.n_tried; k++) {
-        const struct cpl_plan_summary *s = k > 0 ? x->plans.candidate[k - 1].summary : NULL;
-        r->trials.us[k] = cpl_trial_us(trial, k);
-        r->trials.modelled_us[k] =
-            s ? s->planned.modelled_us : x->plans.summary[0].direct.modelled_us;
-        snprintf(r->trials.tried[k], sizeof r->trials.tried[k], "%s", s ? s->strategy : "direct");
-    }
-}
-
-/* The figures of all ranks together. */
-enum { TIME_MOST, TIME_NEGATED, N_MOST };
-enum { TIME_SUM, TIME_N, N_SUMS };
-
-struct figures {
-    struct {
-        double direct, planned; /* medians */
-        double times[CPL_TIMELINE_POINTS][N_MOST];
-    } most; /* of a rank */
-    struct {
-        double forwarded; /* bytes */
-        double times[CPL_TIMELINE_POINTS][N_SUMS];
-    } sums;
-};
-
-#define N_DOUBLES(figures) ((int)(sizeof(figures) / sizeof(double)))
-
-static struct figures own_figures(const struct cpl_exchange *x)
-{
-    struct figures own = {.most = {cpl_samples_median(&x->direct), cpl_samples_median(&x->planned)},
-                          .sums = {.forwarded = (double)forwarded(x)}};
-    const struct cpl_timeline *t = x->plans.timeline;
-    for (int k = 0; k < CPL_TIMELINE_POINTS; k++) {
-        const struct cpl_time_point *p = t && t->point[k].n > 0 ? &t->point[k] : NULL;
-        double us = p ? p->seconds / (double)p->n * 1e6 : 0;
-        own.most.times[k][TIME_MOST] = us;
-        own.most.times[k][TIME_NEGATED] = p ? -us : -DBL_MAX;
-        own.sums.times[k][TIME_SUM] = us;
-        own.sums.times[k][TIME_N] = p != NULL;
-    }
-    return own;
-}
-
-static void tell_times(const struct cpl_timeline *t, const struct figures *all,
-                       struct cpl_record_times *r)
-{
-    if (!t)
-        return;
-    r->width = t->width;
-    for (int k = 0; k < CPL_TIMELINE_POINTS; k++) {
-        const struct cpl_time_point *p = &t->point[k];
-        const double *most = all->most.times[k], *sums = all->sums.times[k];
-        if (p->n > 0)
-            r->point[k] =
-                (struct cpl_record_time){.least_us = (float)-most[TIME_NEGATED],
-                                         .mean_us = (float)(sums[TIME_SUM] / sums[TIME_N]),
-                                         .most_us = (float)most[TIME_MOST],
-                                         .planned = (float)p->n_planned / (float)p->n,
-                                         .tried = p->n_tried > 0};
-    }
+    r->trials.last = *trial;
+    for (int k = 0; k < x->plans.n_candidates; k++)
+        r->trials.tried[k] = *x->plans.candidate[k].summary;
 }
 
 void cpl_exchange_record(const struct cpl_exchange *x, MPI_Comm comm, int rank, int n_ranks)
 {
-    struct figures own = own_figures(x), all = own;
+    enum { DIRECT, PLANNED, POINTS, N = POINTS + CPL_TIMELINE_POINTS };
+    const struct cpl_timeline *times = x->plans.timeline;
+    double mine[N] = {cpl_samples_median(&x->direct), cpl_samples_median(&x->planned)}, most[N];
+    int64_t bytes = forwarded(x), all_bytes = bytes;
+    for (int k = 0; k < CPL_TIMELINE_POINTS; k++)
+        if (times && times->point[k].n > 0)
+            mine[POINTS + k] = times->point[k].seconds / times->point[k].n;
+    memcpy(most, mine, sizeof most);
     if (comm != MPI_COMM_NULL) {
-        cpl_collective_Reduce(&own.most, &all.most, N_DOUBLES(own.most), MPI_DOUBLE, MPI_MAX, 0,
-                              comm);
-        cpl_collective_Reduce(&own.sums, &all.sums, N_DOUBLES(own.sums), MPI_DOUBLE, MPI_SUM, 0,
-                              comm);
+        cpl_collective_Reduce(mine, most, N, MPI_DOUBLE, MPI_MAX, 0, comm);
+        cpl_collective_Reduce(&bytes, &all_bytes, 1, MPI_INT64_T, MPI_SUM, 0, comm);
     }
     if (rank != 0 || !cpl_report_is_wanted())
         return;
@@ -181,15 +127,17 @@ void cpl_exchange_record(const struct cpl_exchange *x, MPI_Comm comm, int rank, 
                            .calls = x->calls + x->nonblocking.n,
                            .calls_planned = x->calls_planned + x->nonblocking.n_planned,
                            .data_most = x->data_most,
-                           .forwarded_bytes = (int64_t)all.sums.forwarded};
+                           .forwarded_bytes = all_bytes};
     /* Nonblocking calls are not timed: assume that they take as long as blocking ones, if there are
      * any. */
-    r.direct_seconds = all.most.direct * (double)(r.calls - r.calls_planned);
-    r.planned_seconds = all.most.planned * (double)r.calls_planned;
+    r.direct_seconds = most[DIRECT] * (double)(r.calls - r.calls_planned);
+    r.planned_seconds = most[PLANNED] * (double)r.calls_planned;
     tell_choice(x, &r);
-    if (x->order.ordered)
-        r.order = (struct cpl_record_order){true, x->order.next_kind, x->order.next_pattern};
-    tell_times(x->plans.timeline, &all, &r.times);
+    r.ordered = x->order.ordered;
+    if (times)
+        r.times = *times;
+    for (int k = 0; k < CPL_TIMELINE_POINTS; k++)
+        r.times.point[k].seconds = most[POINTS + k];
     cpl_report_add(&r);
 }
 

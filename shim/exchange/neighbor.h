@@ -146,12 +146,9 @@ struct cpl_exchange_plans {
 
 /* The order in which its messages leave (neighbor_order.c). */
 struct cpl_order {
-    /* The exchange that came next, on this rank: */
-    int32_t next_sends; /* messages that this rank sent in it; 0: none, or not known */
-    int32_t next_kind;
-    uint64_t next_pattern; /* fingerprint; 0: not known */
-    /* Alike on all ranks: */
-    bool ordered; /* they leave in the order that this one asks for */
+    int32_t next_sends; /* messages that this rank sent in the exchange that came next; 0: none, or
+                           not known */
+    bool ordered;       /* they leave in the order that this one asks for; alike on all ranks */
 };
 
 /* The life of nonblocking calls (neighbor_serve.c); alike on all ranks. */

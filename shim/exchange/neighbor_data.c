@@ -1,7 +1,7 @@
 /* Where the data of a call is (neighbor_internal.h). */
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/state/memory.h"
-#include "shim/wait/progress.h"
+#include "shim/wait/collective.h"
 
 #include <stdlib.h>
 
@@ -207,8 +207,9 @@ void cpl_carrying_move(struct cpl_carrying *c, bool sends, const struct cpl_span
 
 void cpl_carrying_wait_for(struct cpl_carrying *c, int n, MPI_Request *requests)
 {
-    for (int k = 0; k < n; k++)
-        cpl_carrying_note(c, cpl_progress_needed()
-                                 ? cpl_progress_wait(&requests[k], MPI_STATUS_IGNORE)
-                                 : CPL_AWAY(PMPI_Wait(&requests[k], MPI_STATUS_IGNORE)));
+    MPI_Status status;
+    for (int k = 0; k < n; k++) {
+        int code = cpl_collective_waitall(1, &requests[k], &status);
+        cpl_carrying_note(c, code == MPI_ERR_IN_STATUS ? status.MPI_ERROR : code);
+    }
 }

@@ -42,13 +42,9 @@ static int32_t count_sends(const struct cpl_exchange *x)
 static void note_call(struct cpl_exchange *x)
 {
     struct cpl_exchange *before = cpl_context.exchanges.last;
-    const struct cpl_plan_summary *s = &x->plans.summary[0];
     cpl_context.exchanges.last = x;
-    if (!before)
-        return;
-    before->order.next_sends = before == x ? 0 : count_sends(x);
-    before->order.next_kind = (int32_t)x->kind;
-    before->order.next_pattern = s->known ? s->pattern_fingerprint : 0;
+    if (before)
+        before->order.next_sends = before == x ? 0 : count_sends(x);
 }
 
 /* By descending key of the receiver, then by its rank. */
@@ -94,10 +90,8 @@ static void meet(struct cpl_comm_state *state, struct cpl_exchange *x)
     if (!relay || cpl_agree_own(state) == MPI_COMM_NULL || !order(state, relay, o->next_sends))
         return;
     if (!o->ordered && state->rank == 0)
-        cpl_log(CPL_LOG_INFO, "order",
-                "%s, %d ranks, before %s: those that send most next come first",
-                cpl_exchange_kind_name(x->kind), state->size,
-                cpl_exchange_kind_name((enum cpl_neighbor_kind)o->next_kind));
+        cpl_log(CPL_LOG_INFO, "order", "%s, %d ranks: those that send most next come first",
+                cpl_exchange_kind_name(x->kind), state->size);
     o->ordered = true;
 }
 

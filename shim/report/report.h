@@ -16,13 +16,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An exchange's messages left in the order that the next one asks for. */
-struct cpl_record_order {
-    bool ordered;
-    int32_t next_kind;
-    uint64_t next_pattern; /* fingerprint of the next exchange; 0: not known */
-};
-
 /* Reductions that carried messages of a point-to-point exchange, or might have. */
 struct cpl_record_reductions {
     int64_t n;        /* number of these reductions */
@@ -32,24 +25,10 @@ struct cpl_record_reductions {
     bool mapped;      /* ranks were assigned points that suit what the reductions carry */
 };
 
-/* The trials of an exchange. */
+/* The trials of an exchange: candidate 0 is MPI, k is tried[k - 1]. */
 struct cpl_record_trials {
-    int32_t n;
-    int64_t calls;   /* calls that were part of trials */
-    int32_t n_tried; /* candidates; the first is direct */
-    char tried[CPL_MAX_TRIED][CPL_STRATEGY_TEXT];
-    double modelled_us[CPL_MAX_TRIED];
-    double us[CPL_MAX_TRIED]; /* median call of the slowest rank; 0: not tried */
-};
-
-/* How long blocking calls took over the run: means of a point's calls, over the ranks. */
-struct cpl_record_times {
-    int64_t width; /* calls of a point; 0: calls were not timed */
-    struct cpl_record_time {
-        float least_us, mean_us, most_us; /* of a rank; all 0: none of these calls was timed */
-        float planned;                    /* part of the calls that plans carried */
-        bool tried;                       /* calls were part of a trial */
-    } point[CPL_TIMELINE_POINTS];
+    struct cpl_trial last; /* rounds 0: there was none */
+    struct cpl_plan_summary tried[CPL_MAX_TRIED - 1];
 };
 
 /* Point-to-point messages: from one collective to the next, in microseconds of a rank; 0: not
@@ -62,7 +41,7 @@ struct cpl_record_windows {
 #define CPL_RECORD_WAY 16
 
 /* The version of the report's form, doc/report.schema.json: raised when members change or go. */
-#define CPL_REPORT_SCHEMA 5
+#define CPL_REPORT_SCHEMA 6
 
 /* One exchange, or several equal ones of communicators that came and went. Plain data. The first
  * rank of the communicator keeps it. */
@@ -77,7 +56,7 @@ struct cpl_record {
     double planned_seconds;
     int64_t forwarded_bytes;         /* bytes that all ranks forwarded in all calls */
     int64_t combined, late_combined; /* of all ranks */
-    struct cpl_record_order order;
+    bool ordered; /* messages left in the order that the next exchange asks for */
     struct cpl_plan_summary summary;
     char way[CPL_RECORD_WAY]; /* that carries its calls (exchange/neighbor.h); empty: none */
     int32_t reason;           /* enum cpl_left_alone */
@@ -85,7 +64,7 @@ struct cpl_record {
     struct cpl_record_reductions reductions;
     struct cpl_record_trials trials;
     struct cpl_record_windows windows;
-    struct cpl_record_times times;
+    struct cpl_timeline times; /* of blocking calls; seconds are of one, of the slowest rank */
 };
 
 /* Whether there is to be a report or summary at the end; whether there is to be a report file.

@@ -47,37 +47,29 @@ static void add_picture(json_t *o, const char *picture)
 static json_t *tried_json(const struct cpl_record *r)
 {
     json_t *list = json_array();
-    for (int32_t k = 0; k < r->trials.n_tried; k++)
-        json_array_append_new(list, json_pack("{s:s s:f s:o}", "strategy", r->trials.tried[k],
-                                              "modelled_us", r->trials.modelled_us[k],
-                                              "measured_us", us_json(r->trials.us[k])));
+    for (int32_t k = 0; k < r->trials.last.n; k++) {
+        const struct cpl_plan_summary *s = k > 0 ? &r->trials.tried[k - 1] : NULL;
+        double modelled_us = s ? s->planned.modelled_us : r->summary.direct.modelled_us;
+        json_array_append_new(
+            list, json_pack("{s:s s:f s:o}", "strategy", s ? s->strategy : "direct", "modelled_us",
+                            modelled_us, "measured_us", us_json(cpl_trial_us(&r->trials.last, k))));
+    }
     return list;
 }
 
 /* How long blocking calls took over the run. Calls that passed without a look have no point. */
-static json_t *times_json(const struct cpl_record_times *r)
+static json_t *times_json(const struct cpl_record *r)
 {
     json_t *list = json_array();
     for (int k = 0; k < CPL_TIMELINE_POINTS; k++) {
-        const struct cpl_record_time *p = &r->point[k];
-        if (p->most_us > 0)
+        const struct cpl_time_point *p = &r->times.point[k];
+        if (p->n > 0)
             json_array_append_new(
-                list,
-                json_pack("{s:I s:f s:f s:f s:f s:b}", "first_call", (json_int_t)(k * r->width),
-                          "least_us", (double)p->least_us, "mean_us", (double)p->mean_us, "most_us",
-                          (double)p->most_us, "planned", (double)p->planned, "trial", p->tried));
+                list, json_pack("{s:I s:f s:f s:b}", "first_call", (json_int_t)(k * r->times.width),
+                                "most_us", p->seconds * 1e6, "planned",
+                                (double)p->n_planned / (double)p->n, "trial", p->n_tried > 0));
     }
-    return json_pack("{s:I s:o}", "calls_per_point", (json_int_t)r->width, "points", list);
-}
-
-/* The exchange that follows, before which messages were ordered. */
-static json_t *order_json(const struct cpl_record_order *r)
-{
-    char pattern[24];
-    snprintf(pattern, sizeof pattern, "%016" PRIx64, r->next_pattern);
-    return json_pack("{s:{s:s s:s*}}", "before", "kind",
-                     cpl_exchange_kind_name((enum cpl_neighbor_kind)r->next_kind), "pattern",
-                     r->next_pattern ? pattern : NULL);
+    return json_pack("{s:I s:o}", "calls_per_point", (json_int_t)r->times.width, "points", list);
 }
 
 /* By which figures it was decided whether to manage messages (cpl_plan_carried_promises). */
@@ -116,13 +108,13 @@ static void add_summary(json_t *o, const struct cpl_record *r, const char *pictu
         of_messages ? decision_json(s) : NULL, "windows", windows_json(&r->windows));
     json_object_update(o, more);
     json_decref(more);
-    if (r->trials.n_tried > 0) {
-        json_object_set_new(o, "trials", json_integer(r->trials.n));
-        json_object_set_new(o, "trial_calls", json_integer(r->trials.calls));
+    if (r->trials.last.rounds > 0) {
+        json_object_set_new(o, "trials", json_integer(r->trials.last.n_trials));
+        json_object_set_new(o, "trial_calls", json_integer(r->trials.last.tried));
         json_object_set_new(o, "tried", tried_json(r));
     }
     if (r->times.width > 0)
-        json_object_set_new(o, "times", times_json(&r->times));
+        json_object_set_new(o, "times", times_json(r));
     add_picture(o, picture);
 }
 
@@ -152,8 +144,8 @@ static json_t *record_json(const struct cpl_record *r, const char *picture)
         r->reason != CPL_LEFT_NOT ? cpl_left_alone_text((enum cpl_left_alone)r->reason) : NULL,
         "combined", r->combined > 0 ? json_integer(r->combined) : NULL, "combined_late",
         r->combined > 0 ? json_integer(r->late_combined) : NULL, "in_reductions",
-        r->reductions.n > 0 ? reductions_json(r) : NULL, "order",
-        r->order.ordered ? order_json(&r->order) : NULL);
+        r->reductions.n > 0 ? reductions_json(r) : NULL, "ordered",
+        r->ordered ? json_true() : NULL);
     if (o && s->known)
         add_summary(o, r, picture);
     return o;

@@ -134,7 +134,7 @@ was_rerouted() {
 
 # Messages of an exchange left in the order of what their receivers send in the next one.
 was_ordered() {
-    grep -q '"order": {' "$tmp/report.json" 2>/dev/null
+    grep -q '"ordered": true' "$tmp/report.json" 2>/dev/null
 }
 
 # Messages rode in reductions.
