@@ -13,8 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TAG        31007 /* used in MPI_Init, before the program has sent any message */
-#define TELL_AFTER 20.0  /* seconds without a word from another rank */
+#define TELL_AFTER 20.0 /* seconds */
 #define END_AFTER  180.0
 
 extern char **environ;
@@ -134,26 +133,23 @@ static bool sees_lacking(struct local *local)
     return lacking;
 }
 
-/* Sends a message without contents, or waits for one. A rank that waits long has most likely none
- * to wait for. */
-static void pass(int peer, bool sends)
+/* All ranks come, or the program ends: a rank that waits long most likely waits for one that never
+ * comes. */
+static void meet(void)
 {
     const double start = PMPI_Wtime();
     bool told = false;
     MPI_Request request;
-    if (sends)
-        PMPI_Isend(NULL, 0, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &request);
-    else
-        PMPI_Irecv(NULL, 0, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &request);
+    PMPI_Ibarrier(MPI_COMM_WORLD, &request);
     for (int done = 0; !done;) {
         PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
         double waited = PMPI_Wtime() - start;
         if (!done && !told && waited > TELL_AFTER) {
             cpl_log(CPL_LOG_ERROR, "shim",
-                    "rank %d does not answer: does it run without the library? Set LD_PRELOAD for "
+                    "not all ranks answer: do some run without the library? Set LD_PRELOAD for "
                     "every program of the launcher's line, or use mpiexec -genv; else the program "
                     "ends in %.0f s",
-                    peer, END_AFTER - TELL_AFTER);
+                    END_AFTER - TELL_AFTER);
             told = true;
         }
         if (!done && waited > END_AFTER)
@@ -161,23 +157,6 @@ static void pass(int peer, bool sends)
         if (!done)
             sched_yield();
     }
-}
-
-/* All ranks come, or the program ends: a binomial tree, in which rank r's parent is r without its
- * lowest bit, and its children are r with one lower bit. */
-static void meet(int rank, int n_ranks)
-{
-    int n_bits = 0;
-    while (n_bits < 31 && !(rank & 1 << n_bits) && rank + (1 << n_bits) < n_ranks)
-        n_bits++;
-    for (int bit = 0; bit < n_bits; bit++)
-        pass(rank + (1 << bit), false);
-    if (rank > 0) {
-        pass(rank & (rank - 1), true);
-        pass(rank & (rank - 1), false);
-    }
-    for (int bit = n_bits - 1; bit >= 0; bit--)
-        pass(rank + (1 << bit), true);
 }
 
 enum cpl_preload cpl_preload_check(int rank, int n_ranks)
@@ -193,6 +172,6 @@ enum cpl_preload cpl_preload_check(int rank, int n_ranks)
     if (lacking)
         return first == rank ? CPL_PRELOAD_SOME_TELL : CPL_PRELOAD_SOME;
     /* always: a rank that could not look would wait for the others */
-    meet(rank, n_ranks);
+    meet();
     return CPL_PRELOAD_ALL;
 }

@@ -30,8 +30,8 @@ void cpl_finish(void);
  * environments.
  *
  * No protocol of a launcher is spoken. Under hydra each rank looks at the processes that its proxy
- * has started on this host, in /proc. If none is seen to lack the library, the ranks exchange
- * messages, and a rank that hears nothing for long says so and ends the program. */
+ * has started on this host, in /proc. If none is seen to lack the library, the ranks meet, and a
+ * rank that waits for long says so and ends the program. */
 enum cpl_preload {
     CPL_PRELOAD_ALL,      /* all ranks have the library */
     CPL_PRELOAD_SOME,     /* some rank has not: the library must do nothing */
