@@ -29,6 +29,10 @@ struct edges {
     int n_dims; /* of a Cartesian grid, for whose pieces a placement may be made; 0: another graph
                  */
     const int *dims;
+    /* When they are placed: */
+    MPI_Comm placed; /* a communicator of the same processes */
+    int new_rank;    /* whose rank there this process plays */
+    int donor;       /* the rank in the old one of the process that had the new rank before */
 };
 
 /* Whether ranks are placed; else they are only mapped for the report, if at all. */
@@ -69,48 +73,29 @@ static void add_edge(struct edges *edges, int source, int dest, int weight)
     edges->edge[edges->n++] = (struct cpl_pattern_entry){source, dest, weight, -1};
 }
 
-static enum cpl_status place_pattern(const struct cpl_pattern *pattern,
-                                     const struct cpl_machine *machine, const struct edges *grid,
-                                     int32_t *place, struct cpl_place_gain *gain,
-                                     struct cpl_error *error)
-{
-    struct cpl_place_exchange exchange = {pattern, 1};
-    int32_t *order = NULL;
-    if (grid->n_dims > 0) {
-        order = calloc((size_t)machine->n_ranks, sizeof *order);
-        if (!order)
-            return cpl_fail_memory(error, "the grid");
-        cpl_place_order_grid(grid->n_dims, grid->dims, order);
-    }
-    enum cpl_status status =
-        cpl_place(&exchange, 1, machine, CPL_REORDER_UNIT_BYTES, order, place, gain, error);
-    free(order);
-    return status;
-}
-
-/* For the report. */
-static void note_gain(const struct cpl_place_gain *gain)
-{
-    double saved = cpl_context.placed.before_us - cpl_context.placed.after_us;
-    if (cpl_context.placed.n_possible++ > 0 && gain->before_us - gain->after_us <= saved)
-        return;
-    cpl_context.placed.before_us = gain->before_us;
-    cpl_context.placed.after_us = gain->after_us;
-}
-
 /* On the root: maps the ranks. Returns whether they are to be placed anew. */
 static bool map_ranks(const struct cpl_decision *decision, const struct edges *grid,
                       const struct cpl_machine *machine, int32_t *place)
 {
-    struct cpl_pattern pattern;
+    struct cpl_pattern pattern = {0};
+    const struct cpl_place_exchange exchange = {&pattern, 1};
     struct cpl_place_gain gain = {.changed = false};
     struct cpl_error error;
+    int32_t *order = NULL;
     enum cpl_status status = cpl_pattern_build(
         decision->n_ranks, decision->records, decision->first[decision->n_ranks], &pattern, &error);
-    if (!status) {
-        status = place_pattern(&pattern, machine, grid, place, &gain, &error);
-        cpl_pattern_free(&pattern);
+    if (!status && grid->n_dims > 0) {
+        order = calloc((size_t)machine->n_ranks, sizeof *order);
+        if (order)
+            cpl_place_order_grid(grid->n_dims, grid->dims, order);
+        else
+            status = cpl_fail_memory(&error, "the grid");
     }
+    if (!status)
+        status =
+            cpl_place(&exchange, 1, machine, CPL_REORDER_UNIT_BYTES, order, place, &gain, &error);
+    free(order);
+    cpl_pattern_free(&pattern);
     if (status)
         cpl_log(CPL_LOG_WARN, "reorder", "%s; the ranks stay where they are", error.text);
     else
@@ -120,9 +105,15 @@ static bool map_ranks(const struct cpl_decision *decision, const struct edges *g
                 : places()    ? "placed"
                               : "stay, CARPOOL_REORDER=auto would place them",
                 gain.after_us, gain.before_us);
-    if (!status && gain.changed && !places())
-        note_gain(&gain);
-    return !status && gain.changed && places();
+    if (status || !gain.changed)
+        return false;
+    double saved = cpl_context.placed.before_us - cpl_context.placed.after_us;
+    if (!places() && (cpl_context.placed.n_possible++ == 0 ||
+                      gain.before_us - gain.after_us > saved)) { /* for the report */
+        cpl_context.placed.before_us = gain.before_us;
+        cpl_context.placed.after_us = gain.after_us;
+    }
+    return places();
 }
 
 /* Hands in the seats and, unless these are all alike, the edges; one rank maps, and all get the
@@ -154,20 +145,13 @@ static bool find_places(struct cpl_decision *decision, const struct edges *edges
     return worthwhile;
 }
 
-/* The communicator of the same processes with its ranks placed, and whose rank this process plays;
- * false on all ranks when it stays as it is. Frees the edges. Collective over comm. */
-struct placed {
-    MPI_Comm comm;
-    int rank;
-    int donor; /* the rank in comm of the process that had this process's new rank before */
-};
-
-static bool place_ranks(MPI_Comm comm, struct edges *edges, struct placed *placed)
+/* Places the ranks; false on all of them when they stay as they are. Frees the edges. Collective
+ * over comm. */
+static bool place_ranks(MPI_Comm comm, struct edges *edges)
 {
     struct cpl_decision decision;
     MPI_Errhandler handler;
     bool done = false;
-    const int rank = edges->rank;
     /* The program must not see errors from here: if anything fails, MPI gets the call. */
     PMPI_Comm_get_errhandler(comm, &handler);
     PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
@@ -175,16 +159,16 @@ static bool place_ranks(MPI_Comm comm, struct edges *edges, struct placed *place
     int32_t *place = calloc((size_t)decision.n_ranks, sizeof *place);
     if (find_places(&decision, edges, place)) {
         for (int r = 0; r < decision.n_ranks; r++)
-            if (place[r] == rank)
-                placed->rank = r;
+            if (place[r] == edges->rank)
+                edges->new_rank = r;
         for (int r = 0; r < decision.n_ranks; r++)
-            if (place[r] == placed->rank)
-                placed->donor = r;
-        done = cpl_agree_split(comm, placed->rank, &placed->comm);
+            if (place[r] == edges->new_rank)
+                edges->donor = r;
+        done = cpl_agree_split(comm, edges->new_rank, &edges->placed);
     }
     PMPI_Comm_set_errhandler(comm, handler);
     if (done)
-        PMPI_Comm_set_errhandler(placed->comm, handler);
+        PMPI_Comm_set_errhandler(edges->placed, handler);
     PMPI_Errhandler_free(&handler);
     cpl_decision_close(&decision);
     free(place);
@@ -193,9 +177,9 @@ static bool place_ranks(MPI_Comm comm, struct edges *edges, struct placed *place
 }
 
 /* The program's communicator has been made, or not. */
-static bool leave(struct placed *placed, bool made)
+static bool leave(struct edges *edges, bool made)
 {
-    PMPI_Comm_free(&placed->comm);
+    PMPI_Comm_free(&edges->placed);
     cpl_context.placed.n += made;
     return made;
 }
@@ -230,7 +214,6 @@ bool cpl_reorder_Cart_create(MPI_Comm comm_old, int ndims, const int dims[], con
 {
     (void)reorder;
     struct edges edges;
-    struct placed placed;
     if (!may_map(comm_old, &edges))
         return false;
     if (ndims > 0 && dims && periods && is_grid_of(ndims, dims, edges.size))
@@ -245,10 +228,10 @@ bool cpl_reorder_Cart_create(MPI_Comm comm_old, int ndims, const int dims[], con
         }
         stride *= dims[d];
     }
-    if (!place_ranks(comm_old, &edges, &placed))
+    if (!place_ranks(comm_old, &edges))
         return false;
-    *result = cpl_collective_Cart_create(placed.comm, ndims, dims, periods, 0, comm_cart);
-    return leave(&placed, true);
+    *result = cpl_collective_Cart_create(edges.placed, ndims, dims, periods, 0, comm_cart);
+    return leave(&edges, true);
 }
 
 bool cpl_reorder_Graph_create(MPI_Comm comm_old, int nnodes, const int indx[], const int edges[],
@@ -256,7 +239,6 @@ bool cpl_reorder_Graph_create(MPI_Comm comm_old, int nnodes, const int indx[], c
 {
     (void)reorder;
     struct edges mine;
-    struct placed placed;
     if (!may_map(comm_old, &mine))
         return false;
     if (nnodes == mine.size && indx && edges) {
@@ -266,10 +248,10 @@ bool cpl_reorder_Graph_create(MPI_Comm comm_old, int nnodes, const int indx[], c
         for (int k = first; mine.able && k < end; k++)
             add_edge(&mine, mine.rank, edges[k], 1);
     }
-    if (!place_ranks(comm_old, &mine, &placed))
+    if (!place_ranks(comm_old, &mine))
         return false;
-    *result = cpl_collective_Graph_create(placed.comm, nnodes, indx, edges, 0, comm_graph);
-    return leave(&placed, true);
+    *result = cpl_collective_Graph_create(mine.placed, nnodes, indx, edges, 0, comm_graph);
+    return leave(&mine, true);
 }
 
 /* Lists the edges that a call of MPI_Dist_graph_create names. */
@@ -300,15 +282,14 @@ bool cpl_reorder_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[]
 {
     (void)reorder;
     struct edges edges;
-    struct placed placed;
     if (!may_map(comm_old, &edges))
         return false;
     list_edges(&edges, n, sources, degrees, destinations, weights);
-    if (!place_ranks(comm_old, &edges, &placed))
+    if (!place_ranks(comm_old, &edges))
         return false;
-    *result = cpl_collective_Dist_graph_create(placed.comm, n, sources, degrees, destinations,
+    *result = cpl_collective_Dist_graph_create(edges.placed, n, sources, degrees, destinations,
                                                weights, info, 0, comm_dist_graph);
-    return leave(&placed, true);
+    return leave(&edges, true);
 }
 
 /* The neighbours of a graph node as MPI_Dist_graph_create_adjacent takes them. */
@@ -330,32 +311,31 @@ static bool is_valid(int degree, const int *ranks, const int *weights, int size)
 }
 
 /* Gets words of the donor, in exchange for those of this process. */
-static void swap(const struct placed *placed, int old_rank, const int *mine, int n_mine,
-                 int *theirs, int n_theirs)
+static void swap(const struct edges *edges, const int *mine, int n_mine, int *theirs, int n_theirs)
 {
     MPI_Request requests[2];
-    PMPI_Irecv(theirs, n_theirs, MPI_INT, placed->donor, 0, placed->comm, &requests[0]);
-    PMPI_Isend(mine, n_mine, MPI_INT, old_rank, 0, placed->comm, &requests[1]);
+    PMPI_Irecv(theirs, n_theirs, MPI_INT, edges->donor, 0, edges->placed, &requests[0]);
+    PMPI_Isend(mine, n_mine, MPI_INT, edges->rank, 0, edges->placed, &requests[1]);
     cpl_collective_waitall(2, requests, MPI_STATUSES_IGNORE);
 }
 
 /* Gets the neighbourhood that the process with this process's new rank has named, in exchange for
  * *mine; the caller frees *words, where it lies. False on all ranks when memory ran out. Collective
- * over placed->comm. */
-static bool trade(const struct placed *placed, int old_rank, const struct neighborhood *mine,
+ * over edges->placed. */
+static bool trade(const struct edges *edges, const struct neighborhood *mine,
                   struct neighborhood *theirs, int **words)
 {
-    swap(placed, old_rank, mine->n, N_PARTS, theirs->n, N_PARTS);
+    swap(edges, mine->n, N_PARTS, theirs->n, N_PARTS);
     *words = calloc(2 * ((size_t)theirs->n[SOURCES] + (size_t)theirs->n[DESTINATIONS]) + 1,
                     sizeof **words);
-    if (!cpl_agree_all(placed->comm, *words))
+    if (!cpl_agree_all(edges->placed, *words))
         return false;
     int *to = *words;
     for (int part = 0; part < N_PARTS; part++) {
         const int n_mine = mine->n[part] > 0 ? mine->n[part] : 0;
         const int n_theirs = theirs->n[part] > 0 ? theirs->n[part] : 0;
         theirs->part[part] = theirs->n[part] < 0 ? MPI_UNWEIGHTED : to;
-        swap(placed, old_rank, mine->part[part], n_mine, to, n_theirs);
+        swap(edges, mine->part[part], n_mine, to, n_theirs);
         to += n_theirs;
     }
     return true;
@@ -386,21 +366,20 @@ bool cpl_reorder_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, con
 {
     (void)reorder;
     struct edges edges;
-    struct placed placed;
     struct neighborhood mine = {.n = {0}}, theirs;
     int *words;
     if (!may_map(comm_old, &edges))
         return false;
     note_neighborhood(&edges, indegree, sources, sourceweights, outdegree, destinations,
                       destweights, &mine);
-    if (!place_ranks(comm_old, &edges, &placed))
+    if (!place_ranks(comm_old, &edges))
         return false;
-    bool done = trade(&placed, edges.rank, &mine, &theirs, &words);
+    bool done = trade(&edges, &mine, &theirs, &words);
     if (done)
         *result = cpl_collective_Dist_graph_create_adjacent(
-            placed.comm, theirs.n[SOURCES], theirs.part[SOURCES], theirs.part[SOURCE_WEIGHTS],
+            edges.placed, theirs.n[SOURCES], theirs.part[SOURCES], theirs.part[SOURCE_WEIGHTS],
             theirs.n[DESTINATIONS], theirs.part[DESTINATIONS], theirs.part[DESTINATION_WEIGHTS],
             info, 0, comm_dist_graph);
     free(words);
-    return leave(&placed, done);
+    return leave(&edges, done);
 }

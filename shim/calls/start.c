@@ -72,13 +72,6 @@ static void share_settings(void)
     cpl_log_init(cpl_context.rank, (enum cpl_log_level)settings->verbose);
 }
 
-static void find_tag_ub(void)
-{
-    int *tag_ub = NULL, found = 0;
-    PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &tag_ub, &found);
-    cpl_context.tag_ub = found ? *tag_ub : 32767; /* at least that, MPI 4.0, 9.1.2 */
-}
-
 /* The communicator, the key and what votes need, which the shim has from start to end. */
 static bool make_handles(void)
 {
@@ -112,15 +105,6 @@ static void tell_left(const char *why, bool warns)
         cpl_log(CPL_LOG_WARN, "shim", "%s: all calls are left to MPI", why);
 }
 
-/* Several threads may call at the same time on some rank, so all ranks keep to what is right then.
- * What spans calls on several communicators is left out: threads call these in any order. */
-static void expect_threads(void)
-{
-    cpl_service_share();
-    cpl_context.settings.order = 0; /* off */
-    cpl_context.settings.embed = CPL_EMBED_OFF;
-}
-
 /* Makes the handles on all ranks, or on none if some rank cannot. Ranks may ask for different
  * levels. With MPI_THREAD_MULTIPLE the helper thread serves others while the program waits inside
  * MPI, so all ranks have it, or none: without it MPI takes no lock of its own. */
@@ -143,8 +127,11 @@ static bool can_start(void)
                       true);
         return false;
     }
-    if (any[THREADED])
-        expect_threads();
+    if (any[THREADED]) { /* what spans communicators is left out: threads call in any order */
+        cpl_service_share();
+        cpl_context.settings.order = 0; /* off */
+        cpl_context.settings.embed = CPL_EMBED_OFF;
+    }
     if (any[DEVICE]) /* reductions add up where the processor reads */
         cpl_context.settings.embed = CPL_EMBED_OFF;
     return true;
@@ -200,6 +187,8 @@ static bool begin(void)
 void cpl_start(void)
 {
     CPL_ASIDE;
+    MPI_Comm parent;
+    int *tag_ub = NULL, found = 0;
     PMPI_Comm_rank(MPI_COMM_WORLD, &cpl_context.rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &cpl_context.size);
     cpl_log_init(cpl_context.rank, CPL_LOG_WARN);
@@ -210,9 +199,9 @@ void cpl_start(void)
         cpl_find_leave();
         return;
     }
-    find_tag_ub();
     cpl_service_look();
-    MPI_Comm parent;
+    PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &tag_ub, &found);
+    cpl_context.tag_ub = found ? *tag_ub : 32767; /* at least that, MPI 4.0, 9.1.2 */
     PMPI_Comm_get_parent(&parent);
     cpl_context.met_others = parent != MPI_COMM_NULL;
     cpl_context.active = true;
