@@ -118,21 +118,6 @@ static void before_other(MPI_Comm comm)
         before_collective(comm);
 }
 
-/* Whether MPI refuses the call for lack of a topology. It would use up one of the communicator's
- * tags all the same, so the call is made on another communicator. */
-static bool lacks_topology(MPI_Comm comm)
-{
-    const struct cpl_comm_state *state = cpl_comm_state_get(comm);
-    return state && !state->inter && !state->has_topology;
-}
-
-/* Without neighbours MPI refuses the call, or does nothing. */
-static inline bool has_neighbors(MPI_Comm comm)
-{
-    const struct cpl_comm_state *state = cpl_comm_state_get(comm);
-    return state && state->watched;
-}
-
 #define GIVEN(comm) comm
 
 /* A sparse exchange in its three forms; pass_of: whether its collective passes; inner: the
@@ -191,16 +176,18 @@ static inline bool has_neighbors(MPI_Comm comm)
         return result;                                                                             \
     }
 #define NOTHING_FIRST(name, arguments) (void)0
+/* Without neighbours MPI does nothing, or refuses the call, which for lack of a topology would use
+ * up one of the communicator's tags all the same: so it is made on another one. */
 #define TOPOLOGY_FIRST(name, arguments)                                                            \
     do {                                                                                           \
-        if (!pass && lacks_topology(comm)) {                                                       \
-            const MPI_Comm given = comm;                                                           \
+        const struct cpl_comm_state *state = pass ? NULL : cpl_comm_state_get(comm);               \
+        const MPI_Comm given = comm;                                                               \
+        if (pass || (state && state->watched))                                                     \
+            break;                                                                                 \
+        if (state && !state->inter && !state->has_topology)                                        \
             comm = cpl_context.comms.self;                                                         \
-            result = PMPI_##name arguments;                                                        \
-            return cpl_raise(given, result);                                                       \
-        }                                                                                          \
-        if (!pass && !has_neighbors(comm))                                                         \
-            return PMPI_##name arguments;                                                          \
+        result = PMPI_##name arguments;                                                            \
+        return comm == given ? result : cpl_raise(given, result);                                  \
     } while (0)
 #define NEIGHBOR(...) CARRIED(cpl_pass_neighborhood, cpl_graph_inner, TOPOLOGY_FIRST, __VA_ARGS__)
 #define ALLTOALL(...) CARRIED(cpl_pass_collective, GIVEN, NOTHING_FIRST, __VA_ARGS__)

@@ -45,15 +45,6 @@ static int start(const struct half *half, MPI_Comm comm, MPI_Request *request)
                         request);
 }
 
-/* Fills a status as MPI does for a receive from MPI_PROC_NULL; a receive that is waited for leaves
- * it unchanged. */
-static int receive_nothing(const struct half *half, MPI_Comm comm, MPI_Status *status)
-{
-    const struct cpl_span *span = &half->span;
-    return PMPI_Recv_c(span->address, span->count, span->type.handle, MPI_PROC_NULL, half->tag,
-                       comm, status);
-}
-
 static int sendrecv(const struct half *sent, const struct half *received, MPI_Comm comm,
                     MPI_Status *status)
 {
@@ -70,8 +61,10 @@ static int sendrecv(const struct half *sent, const struct half *received, MPI_Co
         return result;
     result = cpl_complete_one(&requests[0], NULL, status, CPL_WAITS);
     int other = cpl_complete_one(&requests[1], NULL, MPI_STATUS_IGNORE, CPL_WAITS);
-    if (result == MPI_SUCCESS && received->peer == MPI_PROC_NULL)
-        result = receive_nothing(received, comm, status);
+    const struct cpl_span *span = &received->span;
+    if (result == MPI_SUCCESS && received->peer == MPI_PROC_NULL) /* it has left the status alone */
+        result = PMPI_Recv_c(span->address, span->count, span->type.handle, MPI_PROC_NULL,
+                             received->tag, comm, status);
     return result == MPI_SUCCESS ? other : result;
 }
 

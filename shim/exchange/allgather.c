@@ -30,14 +30,6 @@ static void meet(struct cpl_comm_state *state)
 
 /* ---- the ranks agree ---- */
 
-static bool allocate(struct cpl_allgather *a, int size)
-{
-    a->rank_at = CPL_ARENA_ARRAY(&a->arena, int32_t, CPL_N_ALLGATHER_WAYS * size);
-    a->data.span = CPL_ARENA_ARRAY(&a->arena, struct cpl_span, size);
-    a->data.at = CPL_ARENA_ARRAY(&a->arena, int64_t, size + 1);
-    return a->rank_at && a->data.span && a->data.at;
-}
-
 static void end(struct cpl_comm_state *state)
 {
     struct cpl_allgather *a = state->allgathers.kept;
@@ -163,7 +155,11 @@ static void agree(struct cpl_comm_state *state)
     struct cpl_allgather *a = state->allgathers.kept;
     struct cpl_expense expense = cpl_account_begin(&cpl_context.account, PMPI_Wtime());
     a->agreed = true;
-    a->plan.made = cpl_agree_all(state->private_comm, allocate(a, state->size)) && find_plan(state);
+    a->rank_at = CPL_ARENA_ARRAY(&a->arena, int32_t, CPL_N_ALLGATHER_WAYS * state->size);
+    a->data.span = CPL_ARENA_ARRAY(&a->arena, struct cpl_span, state->size);
+    a->data.at = CPL_ARENA_ARRAY(&a->arena, int64_t, state->size + 1);
+    a->plan.made = cpl_agree_all(state->private_comm, a->rank_at && a->data.span && a->data.at) &&
+                   find_plan(state);
     if (a->plan.made)
         set_up(a, state->rank, state->size);
     int64_t least = a->plan.made ? least_bytes(state) : CPL_ALLGATHER_NONE;

@@ -39,14 +39,6 @@ static int32_t count_sends(const struct cpl_exchange *x)
                                      : 0;
 }
 
-static void note_call(struct cpl_exchange *x)
-{
-    struct cpl_exchange *before = cpl_context.exchanges.last;
-    cpl_context.exchanges.last = x;
-    if (before)
-        before->order.next_sends = before == x ? 0 : count_sends(x);
-}
-
 /* By descending key of the receiver, then by its rank. */
 static int compare(const void *a, const void *b)
 {
@@ -102,5 +94,8 @@ void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *x)
         return;
     if (!x->plans.trial.running && x->calls >= FIRST_MEETING && (x->calls & (x->calls - 1)) == 0)
         meet(state, x);
-    note_call(x);
+    struct cpl_exchange *before = cpl_context.exchanges.last;
+    if (before)
+        before->order.next_sends = before == x ? 0 : count_sends(x);
+    cpl_context.exchanges.last = x;
 }

@@ -199,17 +199,6 @@ static int64_t count_calls(const struct cpl_comm_state *state, int kind)
     return x->nonblocking.n + (cpl_context.service.shared ? blocking << 32 : 0);
 }
 
-/* Whether the plan carries nonblocking calls, which are not measured: one that was made to be tried
- * must promise more. With fewer ranks all collectives of all ranks poll for it, which takes more
- * than lanes alone save. */
-static bool promises(const struct cpl_comm_state *state, const struct cpl_exchange *x)
-{
-    const struct cpl_plan_summary *summary = &x->plans.summary[0];
-    if (cpl_context.settings.mode != CPL_MODE_AUTO)
-        return true;
-    return cpl_plan_promises(summary) && !(is_part(state) && summary->planned.mpi_max == 0);
-}
-
 void cpl_neighbor_count_served(struct cpl_comm_state *state, bool served)
 {
     if (state->serve->counted == served)
@@ -275,7 +264,12 @@ static bool settle_kind(struct cpl_comm_state *host, struct cpl_comm_state *stat
         cpl_neighbor_plan_noted(state, x, cpl_agree_own(state) != MPI_COMM_NULL);
     }
     x->nonblocking.phase = CPL_STARTED_BY_MPI;
-    if (able && x->phase == CPL_PHASE_PLANNED && promises(state, x))
+    /* Nonblocking calls are not measured: a plan that was made to be tried must promise more. With
+     * fewer ranks all collectives of all ranks poll for it, which takes more than lanes save. */
+    const struct cpl_plan_summary *s = &x->plans.summary[0];
+    bool promises = cpl_context.settings.mode != CPL_MODE_AUTO ||
+                    (cpl_plan_promises(s) && !(is_part(state) && s->planned.mpi_max == 0));
+    if (able && x->phase == CPL_PHASE_PLANNED && promises)
         begin_serving(over, state, x);
     if (x->nonblocking.notes && x->nonblocking.notes->request == MPI_REQUEST_NULL)
         free_notes(x);

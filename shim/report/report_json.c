@@ -72,42 +72,35 @@ static json_t *times_json(const struct cpl_record *r)
     return json_pack("{s:I s:o}", "calls_per_point", (json_int_t)r->times.width, "points", list);
 }
 
-/* By which figures it was decided whether to manage messages (cpl_plan_carried_promises). */
-static json_t *decision_json(const struct cpl_plan_summary *s)
-{
-    return json_pack("{s:f s:f s:f s:f}", "mpi_us", s->direct_us, "most", CPL_MOST_OF_DIRECT,
-                     "plan_us", s->planned.modelled_us, "matching_us", cpl_plan_matching_us(s));
-}
-
-/* What was measured of messages; NULL: nothing. */
-static json_t *windows_json(const struct cpl_record_windows *w)
-{
-    return w->mpi_us > 0 ? json_pack("{s:i s:f s:o}", "pairs", w->pairs, "mpi_us", w->mpi_us,
-                                     "plan_us", us_json(w->plan_us))
-                         : NULL;
-}
-
 static void add_summary(json_t *o, const struct cpl_record *r, const char *picture)
 {
     const struct cpl_plan_summary *s = &r->summary;
     char fingerprint[24];
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, s->pattern_fingerprint);
-    bool of_messages = r->kind == CPL_KIND_PT2PT, has_pattern = r->data_most == 0;
-    json_t *more = json_pack(
-        "{s:s s:s* s:o* s:I s:I s:I s:I s:I s:f s:o* s:o* s:o* s:o s:o s:o* s:o*}", "considered",
-        s->strategy, "pattern", has_pattern ? fingerprint : NULL, "world",
-        has_pattern ? json_boolean(s->in_world) : NULL, "messages", (json_int_t)s->n_messages,
-        "bytes", (json_int_t)s->bytes, "straight_messages", (json_int_t)s->n_straight,
-        "straight_bytes", (json_int_t)s->straight_bytes, "forwarded_bytes",
-        (json_int_t)r->forwarded_bytes, "plan_ms", s->cost.ms, "planned_together",
-        s->cost.together ? json_true() : NULL, "times_planned",
-        s->cost.times_planned > 0 ? json_integer(s->cost.times_planned) : NULL, "made_ms",
-        s->cost.was_kept ? json_real(s->cost.made_ms) : NULL, "direct",
-        metrics_json(&s->direct, r->direct_seconds, r->calls - r->calls_planned), "planned",
-        metrics_json(&s->planned, r->planned_seconds, r->calls_planned), "decision",
-        of_messages ? decision_json(s) : NULL, "windows", windows_json(&r->windows));
+    bool has_pattern = r->data_most == 0;
+    json_t *more =
+        json_pack("{s:s s:s* s:o* s:I s:I s:I s:I s:I s:f s:o* s:o* s:o* s:o s:o}", "considered",
+                  s->strategy, "pattern", has_pattern ? fingerprint : NULL, "world",
+                  has_pattern ? json_boolean(s->in_world) : NULL, "messages",
+                  (json_int_t)s->n_messages, "bytes", (json_int_t)s->bytes, "straight_messages",
+                  (json_int_t)s->n_straight, "straight_bytes", (json_int_t)s->straight_bytes,
+                  "forwarded_bytes", (json_int_t)r->forwarded_bytes, "plan_ms", s->cost.ms,
+                  "planned_together", s->cost.together ? json_true() : NULL, "times_planned",
+                  s->cost.times_planned > 0 ? json_integer(s->cost.times_planned) : NULL, "made_ms",
+                  s->cost.was_kept ? json_real(s->cost.made_ms) : NULL, "direct",
+                  metrics_json(&s->direct, r->direct_seconds, r->calls - r->calls_planned),
+                  "planned", metrics_json(&s->planned, r->planned_seconds, r->calls_planned));
     json_object_update(o, more);
     json_decref(more);
+    if (r->kind == CPL_KIND_PT2PT) /* by cpl_plan_carried_promises */
+        json_object_set_new(o, "decision",
+                            json_pack("{s:f s:f s:f s:f}", "mpi_us", s->direct_us, "most",
+                                      CPL_MOST_OF_DIRECT, "plan_us", s->planned.modelled_us,
+                                      "matching_us", cpl_plan_matching_us(s)));
+    if (r->windows.mpi_us > 0)
+        json_object_set_new(o, "windows",
+                            json_pack("{s:i s:f s:o}", "pairs", r->windows.pairs, "mpi_us",
+                                      r->windows.mpi_us, "plan_us", us_json(r->windows.plan_us)));
     if (r->trials.last.rounds > 0) {
         json_object_set_new(o, "trials", json_integer(r->trials.last.n_trials));
         json_object_set_new(o, "trial_calls", json_integer(r->trials.last.tried));
