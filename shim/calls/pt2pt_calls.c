@@ -53,18 +53,6 @@ static int deliver_to_self(struct cpl_comm_state *state, const struct cpl_segmen
     return result;
 }
 
-/* Packs the segment and its payload into the batch, which has room. */
-static int put_into_batch(struct cpl_batch *batch, const struct cpl_segment *segment,
-                          const struct cpl_span *span)
-{
-    unsigned char *to = batch->segments + batch->used;
-    memcpy(to, segment, sizeof *segment);
-    int result = segment->payload_bytes ? cpl_span_pack(span, to + sizeof *segment) : MPI_SUCCESS;
-    if (result == MPI_SUCCESS)
-        batch->used += cpl_segment_bytes(segment);
-    return result;
-}
-
 /* Whether the batch, whose last message goes to dest, must be sent: it is planned and complete, or
  * cannot become a planned one. */
 static bool must_leave(struct cpl_pt2pt *p, int dest)
@@ -79,16 +67,6 @@ static bool must_leave(struct cpl_pt2pt *p, int dest)
         may_grow |= s->n > p->batch.n && cpl_pt2pt_place_of(s, dest) >= 0;
     }
     return !may_grow;
-}
-
-/* Notes a message of the batch, for which there is room. */
-static void note_message(struct cpl_comm_state *state, int dest, int tag, int64_t bytes)
-{
-    struct cpl_pt2pt *p = state->pt2pt;
-    cpl_context.busy.n_open_batches += p->batch.n == 0;
-    cpl_pt2pt_batch_add(&p->batch, dest, tag, bytes);
-    if (must_leave(p, dest))
-        cpl_pt2pt_flush(state);
 }
 
 /* Does all that can fail before a message gets its number: sends a straight payload, makes room in
@@ -118,22 +96,31 @@ static int prepare(struct cpl_comm_state *state, const struct cpl_span *span,
                         CPL_STRAIGHT_TAG, state->private_comm, &sending->inner);
 }
 
-/* Puts the message into its combined message or into the batch. */
+/* Puts the message into its combined message or into the batch, which has room. */
 static int put(struct cpl_comm_state *state, const struct cpl_span *span, bool follows,
                const struct cpl_segment *segment)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    bool self = segment->dest == state->rank;
+    struct cpl_batch *batch = &p->batch;
     int result = MPI_SUCCESS;
-    if (self)
+    if (segment->dest == state->rank) {
         result = deliver_to_self(state, segment, span);
-    else if (!follows)
-        result = put_into_batch(&p->batch, segment, span);
-    if (result == MPI_SUCCESS && follows)
+    } else if (!follows) {
+        unsigned char *to = batch->segments + batch->used;
+        memcpy(to, segment, sizeof *segment);
+        if (segment->payload_bytes)
+            result = cpl_span_pack(span, to + sizeof *segment);
+        batch->used += result == MPI_SUCCESS ? cpl_segment_bytes(segment) : 0;
+    }
+    if (result != MPI_SUCCESS)
+        return result;
+    if (follows)
         return cpl_pt2pt_follow(p, segment, span);
-    if (result == MPI_SUCCESS)
-        note_message(state, segment->dest, segment->tag, segment->bytes);
-    return result;
+    cpl_context.busy.n_open_batches += batch->n == 0;
+    cpl_pt2pt_batch_add(batch, segment->dest, segment->tag, segment->bytes);
+    if (must_leave(p, segment->dest))
+        cpl_pt2pt_flush(state);
+    return MPI_SUCCESS;
 }
 
 int cpl_pt2pt_send(struct cpl_comm_state *state, const struct cpl_span *span, int dest, int tag,

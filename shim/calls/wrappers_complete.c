@@ -17,22 +17,6 @@ static inline bool all_pass(void)
            !busy->appointment.with; /* there is none where several threads call */
 }
 
-/* Whether a completion call has to poll, or may have requests that MPI does not know. Sends the
- * batches in any case. */
-static bool polls(void)
-{
-    leave();
-    return cpl_progress_needed() || cpl_context.busy.n_active_requests > 0;
-}
-
-/* Notes the end of a call that may have waited, to time a batch in a profile run. */
-static int ended(int result)
-{
-    if (cpl_context.busy.timed.signature)
-        cpl_context.busy.timed.end = PMPI_Wtime();
-    return result;
-}
-
 /* Arguments that MPI refuses. MPI_STATUS_IGNORE is a null pointer in some implementations. */
 static bool has_statuses(int count, const MPI_Status *statuses)
 {
@@ -90,16 +74,19 @@ static int probe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *mes
                                                 : PMPI_##name arguments;                           \
     }
 
-/* Calls that do not pass have a function of their own, so that a call that passes saves no
- * registers. */
+/* A completion call sends the batches. It has to poll where that is needed, or it may have requests
+ * that MPI does not know. In a profile run the end of one that has waited times a batch. */
 #define COMPLETES(name, parameters, arguments, appointed, is_right, carried)                       \
     PASSING(name, parameters, arguments, all_pass())                                               \
     {                                                                                              \
         CPL_INSIDE;                                                                                \
         const bool meets = appointed;                                                              \
-        if (polls() && (is_right))                                                                 \
+        leave();                                                                                   \
+        if ((cpl_progress_needed() || cpl_context.busy.n_active_requests > 0) && (is_right))       \
             return cpl_meets_waited(meets, carried);                                               \
         int result = CPL_AWAY(PMPI_##name arguments);                                              \
-        return cpl_meets_waited(meets, ended(result));                                             \
+        if (cpl_context.busy.timed.signature)                                                      \
+            cpl_context.busy.timed.end = PMPI_Wtime();                                             \
+        return cpl_meets_waited(meets, result);                                                    \
     }
 #include "shim/tables/pt2pt.def"

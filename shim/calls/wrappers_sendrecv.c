@@ -68,36 +68,6 @@ static int sendrecv(const struct half *sent, const struct half *received, MPI_Co
     return result == MPI_SUCCESS ? other : result;
 }
 
-/* A packed copy of the sent data, because the buffer is received into; the caller frees it. NULL:
- * no memory, or MPI's error in *result. */
-static unsigned char *copy_of(const struct half *received, struct half *sent, MPI_Comm comm,
-                              int *result)
-{
-    int64_t bytes = cpl_span_bytes(&received->span);
-    unsigned char *copy = malloc((size_t)bytes + 1);
-    *result = copy ? cpl_span_pack(&received->span, copy) : MPI_ERR_NO_MEM;
-    if (cpl_raise(comm, *result) != MPI_SUCCESS) {
-        free(copy);
-        return NULL;
-    }
-    sent->span = (struct cpl_span){(char *)copy, bytes, {MPI_PACKED, 1, 1, true, false}};
-    return copy;
-}
-
-static int replace(const struct half *sent, const struct half *received, MPI_Comm comm,
-                   MPI_Status *status)
-{
-    struct half copied = *sent;
-    int result;
-    unsigned char *copy = copy_of(received, &copied, comm, &result);
-    if (copy)
-        result = sendrecv(&copied, received, comm, status);
-    if (copy && status != MPI_STATUS_IGNORE)
-        status->MPI_ERROR = result; /* as MPICH does in this call */
-    free(copy);
-    return result;
-}
-
 /* Starts both halves on a managed communicator: one request, complete when both are. */
 static int start_both(struct cpl_comm_state *state, const struct half *sent,
                       const struct half *received, enum cpl_send_mode mode, MPI_Request *request)
@@ -126,14 +96,23 @@ static int start_both(struct cpl_comm_state *state, const struct half *sent,
     return result;
 }
 
-static int start_replace(struct cpl_comm_state *state, const struct half *sent,
-                         const struct half *received, MPI_Request *request)
+/* Sends a packed copy, because the buffer is received into. request: NULL if the call waits. */
+static int replace(const struct half *sent, const struct half *received, MPI_Comm comm,
+                   MPI_Status *status, MPI_Request *request)
 {
+    const int64_t bytes = cpl_span_bytes(&received->span);
+    unsigned char *copy = malloc((size_t)bytes + 1);
     struct half copied = *sent;
-    int result;
-    unsigned char *copy = copy_of(received, &copied, state->comm, &result);
-    if (copy)
-        result = start_both(state, &copied, received, CPL_SEND_COPIED, request);
+    copied.span = (struct cpl_span){(char *)copy, bytes, {MPI_PACKED, 1, 1, true, false}};
+    int result = cpl_raise(comm, copy ? cpl_span_pack(&received->span, copy) : MPI_ERR_NO_MEM);
+    if (result == MPI_SUCCESS && request) {
+        result =
+            start_both(cpl_pt2pt_managed_state(comm), &copied, received, CPL_SEND_COPIED, request);
+    } else if (result == MPI_SUCCESS) {
+        result = sendrecv(&copied, received, comm, status);
+        if (status != MPI_STATUS_IGNORE)
+            status->MPI_ERROR = result; /* as MPICH does in this call */
+    }
     free(copy);
     return result;
 }
