@@ -15,7 +15,7 @@
 #include "shim/base/log.h"
 #include "shim/bind/find.h"
 #include "shim/calls/reclaim.h"
-#include "shim/calls/wrappers_windows.h"
+#include "shim/calls/wrappers.h"
 #include "shim/carry/requests.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/appointment.h"

@@ -5,7 +5,6 @@
 #include "shim/calls/reclaim.h"
 #include "shim/calls/reorder.h"
 #include "shim/calls/start.h"
-#include "shim/calls/wrappers_windows.h"
 #include "shim/carry/embed.h"
 #include "shim/carry/line.h"
 #include "shim/exchange/allgather.h"

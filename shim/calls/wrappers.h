@@ -64,6 +64,15 @@ static inline void leave(void)
     }                                                                                              \
     WATCHED watched_##name parameters
 
+/* A window was opened over comm: gives it a name that is alike on all its ranks. Collective. */
+void cpl_window_opened(MPI_Comm comm, MPI_Win win);
+
+/* At the end of MPI. */
+void cpl_window_end(void);
+
+/* Serves other ranks' locks. */
+extern const struct cpl_hooks cpl_window_hooks;
+
 /* Whether the status argument is valid; MPI refuses a null pointer other than MPI_STATUS_IGNORE. */
 static inline bool has_status(const MPI_Status *status)
 {

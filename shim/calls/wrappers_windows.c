@@ -1,4 +1,4 @@
-/* The intercepted calls on windows that may wait inside MPI for other ranks (wrappers_windows.h).
+/* The intercepted calls on windows that may wait inside MPI for other ranks (wait/away.h).
  *
  * MPI_Win_start waits for the posts of its group, and MPI_Win_lock for other ranks to unlock. The
  * shim sends messages about both and waits for these while polling; MPI's own call then need not
@@ -7,7 +7,6 @@
  * served; locks that were taken before are reported when that begins. Nothing begins while a rank
  * is between MPI_Win_post and MPI_Win_wait or between MPI_Win_start and MPI_Win_complete
  * (cpl_context.n_epochs). Thread rule: as the shim's. */
-#include "shim/calls/wrappers_windows.h"
 #include "shim/calls/wrappers.h"
 #include "shim/carry/buffered.h"
 #include "shim/meet/agree.h"
@@ -138,26 +137,22 @@ static void send(int rank, int64_t window, int64_t says)
     cpl_buffered_send(&span, rank, TAG, cpl_context.comms.away, MPI_COMM_NULL);
 }
 
-static bool take(int rank, int64_t window, int64_t says)
-{
-    struct letter *l;
-    LL_FOREACH(windows.letters, l)
-    {
-        if (l->rank != rank || l->message.window != window || l->message.says != says)
-            continue;
-        LL_DELETE(windows.letters, l);
-        free(l);
-        return true;
-    }
-    return false;
-}
-
 /* Waits until a rank says so. */
 static void await(int rank, int64_t window, int64_t says)
 {
+    struct letter *l = NULL;
     leave();
-    while (!take(rank, window, says))
-        cpl_progress_poll();
+    while (!l) {
+        LL_FOREACH(windows.letters, l)
+        {
+            if (l->rank == rank && l->message.window == window && l->message.says == says)
+                break;
+        }
+        if (!l)
+            cpl_progress_poll();
+    }
+    LL_DELETE(windows.letters, l);
+    free(l);
 }
 
 /* Tells each rank of a group that this one has posted, or waits until it has; unless the program
