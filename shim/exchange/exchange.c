@@ -43,7 +43,6 @@ void cpl_exchange_release(struct cpl_exchange *x)
         if (plans->candidate[k].way->end)
             plans->candidate[k].way->end(&plans->candidate[k]);
     plans->n_candidates = 0;
-    plans->carries = NULL;
     cpl_neighbor_data_free(&x->data);
     if (x->kind >= CPL_ALLTOALLV)
         x->adjacency = NULL; /* it was that of the notes */

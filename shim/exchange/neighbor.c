@@ -72,12 +72,13 @@ static void note_call(const struct cpl_comm_state *state, struct cpl_exchange *x
         log_choice(state, x, before);
 }
 
-/* Whether a candidate carries the current blocking call. While a trial is running all ranks come
- * together first: otherwise it would time a late rank, not the exchange. Those that share cores,
- * and so have turns of several calls that count, give them to those that they wait for. All ranks
- * know that alike from when the exchange was planned; what a rank knows of the machine may have
- * changed since. Collective. */
-static bool take_turn(const struct cpl_comm_state *state, struct cpl_exchange *x)
+/* The candidate that carries the current blocking call; NULL: MPI. While a trial is running all
+ * ranks come together first: otherwise it would time a late rank, not the exchange. Those that
+ * share cores, and so have turns of several calls that count, give them to those that they wait
+ * for. All ranks know that alike from when the exchange was planned; what a rank knows of the
+ * machine may have changed since. Collective. */
+static const struct cpl_candidate *take_turn(const struct cpl_comm_state *state,
+                                             const struct cpl_exchange *x)
 {
     bool planned = x->phase == CPL_PHASE_PLANNED;
     int32_t candidate = planned ? cpl_trial_candidate(&x->plans.trial) : 0;
@@ -86,8 +87,7 @@ static bool take_turn(const struct cpl_comm_state *state, struct cpl_exchange *x
         cpl_assembly_gather(state->private_comm);
     else if (begins)
         cpl_collective_Barrier(state->private_comm);
-    x->plans.carries = candidate > 0 ? &x->plans.candidate[candidate - 1] : NULL;
-    return candidate > 0;
+    return candidate > 0 ? &x->plans.candidate[candidate - 1] : NULL;
 }
 
 /* Calls in a row that pass, so that some are timed: for a report, or while learning. */
@@ -152,16 +152,6 @@ static void note(const struct cpl_comm_state *state, struct cpl_exchange *x, dou
 #define FIRST_ALLTOALL 4 /* the call at which the ranks first agree */
 #define MOST_VAIN      6 /* agreements or plans that came to nothing: then MPI has it for good */
 
-/* Notes where this call of an alltoall sends to. */
-static void note_pattern(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                         struct cpl_learned *learned)
-{
-    if (!learned->sent)
-        learned->sent = calloc((size_t)state->size, 1);
-    for (int r = 0; learned->sent && r < state->size; r++)
-        learned->sent[r] = cpl_neighbor_rank_bytes(&call->send, r) > 0;
-}
-
 /* The ranks agree once more, or not any more. */
 static void go_on_learning(struct cpl_exchange *x)
 {
@@ -173,34 +163,25 @@ static bool is_alltoall(const struct cpl_exchange *x)
     return x->kind == CPL_ALLTOALLV || x->kind == CPL_ALLTOALLW;
 }
 
-/* How many messages this rank sends. */
-static int count_messages(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
-                          const struct cpl_exchange *x)
-{
-    int n = 0;
-    if (!is_alltoall(x))
-        return x->kind < CPL_ALLTOALLV ? state->adjacency.out.n_messages : state->size;
-    for (int r = 0; r < state->size; r++)
-        n += r != state->rank && cpl_neighbor_rank_bytes(&call->send, r) > 0;
-    return n;
-}
-
-/* The ranks have come to settle something: plan, unless it is early. Collective. */
+/* The ranks have come to settle something: plan, unless there is nothing to plan or it is early.
+ * Collective. */
 static void settle(cpl_planner *plan, const struct cpl_neighbor_call *call,
                    struct cpl_comm_state *state, struct cpl_exchange *x)
 {
-    struct cpl_learned *learned = &x->learned;
-    learned->left = CPL_LEFT_NOT;
-    if (cpl_neighbor_is_early(call, state, x, count_messages(call, state, x))) {
-        if (x->phase == CPL_PHASE_LEARNING)
-            learned->left = CPL_LEFT_SHORT;
+    const bool first = x->phase == CPL_PHASE_LEARNING;
+    x->learned.left = CPL_LEFT_NOT;
+    if (is_alltoall(x) && first && !cpl_alltoall_promises(call, state, x)) {
+        if (x->learned.left != CPL_LEFT_EMPTY) /* that says nothing of later calls */
+            go_on_learning(x);
         return;
     }
-    plan(call, state, x);
-    if (learned->left == CPL_LEFT_EMPTY) /* says nothing of later calls */
-        x->phase = CPL_PHASE_LEARNING;
-    else if (learned->left != CPL_LEFT_NOT)
-        go_on_learning(x);
+    int n_messages = is_alltoall(x)            ? x->notes->own.out.n_messages
+                     : x->kind < CPL_ALLTOALLV ? state->adjacency.out.n_messages
+                                               : state->size;
+    if (!cpl_neighbor_is_early(call, state, x, n_messages))
+        plan(call, state, x);
+    else if (first)
+        x->learned.left = CPL_LEFT_SHORT;
 }
 
 /* Whether the plan of an alltoall still fits; when more than a quarter of the messages are not in
@@ -232,8 +213,12 @@ static void look(cpl_planner *plan, const struct cpl_neighbor_call *call,
     if (!learns && !plans_again &&
         (!alltoall || x->phase != CPL_PHASE_PLANNED || cpl_exchange_is_served(x)))
         return;
-    if (alltoall && learns && x->calls == x->learned.date.next - 1)
-        note_pattern(call, state, &x->learned);
+    if (alltoall && learns && x->calls == x->learned.date.next - 1) {
+        if (!x->learned.sent)
+            x->learned.sent = calloc((size_t)state->size, 1);
+        for (int r = 0; x->learned.sent && r < state->size; r++)
+            x->learned.sent[r] = cpl_neighbor_rank_bytes(&call->send, r) > 0;
+    }
     if (!cpl_date_has_come(&x->learned.date, cpl_meeting_first(state, first), x->calls))
         return;
     cpl_date_keep(&x->learned.date, x->calls, CPL_NEVER);
@@ -256,12 +241,11 @@ bool cpl_life_carry(cpl_planner *plan, struct cpl_neighbor_call *call, struct cp
         cpl_progress_poll();
     look(plan, call, state, x);
     cpl_neighbor_order(state, x);
-    bool carried = take_turn(state, x);
-    if (!carried && pass_untimed(x))
+    struct cpl_carrying c = {.state = state, .x = x, .by = take_turn(state, x), .data = &x->data};
+    if (!c.by && pass_untimed(x))
         return false;
     double start = PMPI_Wtime();
-    struct cpl_carrying c = {.state = state, .x = x, .by = x->plans.carries, .data = &x->data};
-    if (carried && c.by->way->resolve(call, &c)) {
+    if (c.by && c.by->way->resolve(call, &c)) {
         c.by->way->start(&c);
         c.by->way->wait(&c);
         *result = c.result;

@@ -137,9 +137,8 @@ struct cpl_exchange_plans {
     struct cpl_plan_summary summary[CPL_MAX_PLANS];
     int n_candidates; /* alike on all ranks; more than 0 in phase PLANNED, else 0 */
     struct cpl_candidate candidate[CPL_MAX_PLANS];
-    int64_t forwarded;                   /* bytes that this rank forwarded by plans of before */
-    const struct cpl_candidate *carries; /* candidate that carries the current call; NULL: MPI */
-    struct cpl_trial trial;              /* trial of MPI and the candidates, in phase PLANNED */
+    int64_t forwarded;             /* bytes that this rank forwarded by plans of before */
+    struct cpl_trial trial;        /* trial of MPI and the candidates, in phase PLANNED */
     struct cpl_timeline *timeline; /* this rank's blocking calls; NULL: none was timed, or there is
                                       to be no report */
 };
@@ -252,7 +251,6 @@ static inline int64_t cpl_neighbor_count(const struct cpl_neighbor_side *side, i
 
 struct cpl_neighbor_call {
     enum cpl_neighbor_kind kind;
-    bool by_rank;  /* arguments are for all ranks, not for neighbours (MPI_Alltoallv, _w) */
     bool in_place; /* `send` is `recv` (cpl_alltoall_describe) */
     MPI_Comm comm;
     struct cpl_neighbor_side send, recv;
@@ -294,9 +292,9 @@ static inline bool cpl_pass_exchange(const struct cpl_neighbor_call *call)
  * result in *result; false when it is to be made through PMPI. Local. */
 bool cpl_neighbor_start(struct cpl_neighbor_call *call, MPI_Request *request, int *result);
 
-/* Makes the call's persistent request if it is carried, of a neighborhood collective or (by_rank)
- * MPI_Alltoallv or MPI_Alltoallw. Returns true when it is made, with MPI's
- * result in *result; false when it is to be made through PMPI. Collective over the communicator. */
+/* Makes the call's persistent request if it is carried, of a neighborhood collective,
+ * MPI_Alltoallv or MPI_Alltoallw. Returns true when it is made, with MPI's result in *result; false
+ * when it is to be made through PMPI. Collective over the communicator. */
 bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int *result);
 
 /* Call it after PMPI made a persistent request that is not carried, or failed to: a profile run

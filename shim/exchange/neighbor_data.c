@@ -5,14 +5,6 @@
 
 #include <stdlib.h>
 
-/* Describes the type of argument k in *type, unless *type describes it already. */
-static bool describe(const struct cpl_neighbor_side *side, int k, struct cpl_type *type)
-{
-    MPI_Datatype handle = side->types ? side->types[k] : side->type;
-    return (handle == type->handle && handle != MPI_DATATYPE_NULL) ||
-           cpl_type_describe(handle, type);
-}
-
 static int64_t offset_of(const struct cpl_neighbor_side *side, int k, int64_t count, int64_t extent)
 {
     const int64_t unit = side->types ? 1 : extent;
@@ -40,7 +32,9 @@ static bool resolve_span(const struct cpl_neighbor_side *side, int k, struct cpl
         *span = empty;
         return true;
     }
-    if (count < 0 || !describe(side, k, type))
+    MPI_Datatype handle = side->types ? side->types[k] : side->type;
+    bool known = handle == type->handle && handle != MPI_DATATYPE_NULL;
+    if (count < 0 || !(known || cpl_type_describe(handle, type)))
         return false;
     /* As integers: MPI_BOTTOM is no pointer to compute with. */
     uintptr_t address =
@@ -101,10 +95,10 @@ bool cpl_neighbor_resolve(const struct cpl_neighbor_call *call,
     data->same_payload = call->send.same;
     data->n_in_place = 0;
     const struct cpl_neighbors *out = &adjacency->out, *in = &adjacency->in;
-    return cpl_neighbor_resolve_side(&call->send, out->n, call->by_rank ? out->peer : NULL,
+    const bool by_rank = call->kind >= CPL_ALLTOALLV; /* arguments are for all ranks */
+    return cpl_neighbor_resolve_side(&call->send, out->n, by_rank ? out->peer : NULL,
                                      data->out_span) &&
-           cpl_neighbor_resolve_side(&call->recv, in->n, call->by_rank ? in->peer : NULL,
-                                     data->in_span);
+           cpl_neighbor_resolve_side(&call->recv, in->n, by_rank ? in->peer : NULL, data->in_span);
 }
 
 /* What is sent, to n_out ranks and as n extras, lies where other data is received: it goes from
@@ -165,7 +159,7 @@ bool cpl_neighbor_resolve_all(const struct cpl_neighbor_call *call, struct cpl_c
     data->n_extra = 0;
     if (!cpl_neighbor_resolve(call, planned, data))
         return false;
-    if (!call->by_rank)
+    if (call->kind < CPL_ALLTOALLV)
         return true;
     if (!add_extra(call, state, &planned->in, false, data))
         return false;

@@ -3,7 +3,6 @@
 #define CARPOOL_NEIGHBOR_INTERNAL_H
 
 #include "shim/exchange/neighbor.h"
-#include "shim/state/device.h"
 
 #include <stdlib.h>
 
@@ -91,6 +90,11 @@ void cpl_neighbor_notes_fill(struct cpl_neighbor_notes *notes, const struct cpl_
 bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
                     struct cpl_agree_output *agreed);
 
+/* Notes a call of an alltoall, which has no plan yet. Returns whether its messages are worth one,
+ * else learned.left says why not. Collective over the private communicator; alike on all ranks. */
+bool cpl_alltoall_promises(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                           struct cpl_exchange *x);
+
 /* Plans the exchange by its notes, when the tokens are here, if it is noted on all ranks; an
  * alltoall if they promise anything, else it says why not (learned.left). Its phase is PLANNED or
  * DIRECT afterwards, or LEARNING if it is to be planned again. Collective over the private
@@ -128,14 +132,6 @@ static inline bool cpl_neighbor_plans_again(const struct cpl_exchange *x)
 /* The executor of a candidate of the exchange's trial; NULL: the candidate is MPI or uses no plan.
  * Local. */
 struct cpl_executor *cpl_exchange_executor(const struct cpl_exchange *x, int32_t candidate);
-
-/* Whether a call's data is on a device. Such calls are not planned: each copy takes longer than
- * MPI takes for a message. Local. */
-static inline bool cpl_neighbor_is_far(const struct cpl_neighbor_call *call)
-{
-    const char *send = call->send.buffer, *recv = call->recv.buffer; /* NULL: none, or MPI_BOTTOM */
-    return (send && cpl_device_has(send)) || (recv && cpl_device_has(recv));
-}
 
 /* Number of tags that an exchange has on the private communicator: the last one is that of straight
  * messages. */

@@ -93,19 +93,8 @@ struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *cal
     return NULL;
 }
 
-/* Completes the program's request; a persistent operation stays with its owner. */
-static void complete(struct cpl_neighbor_op *op)
-{
-    struct cpl_exchange *x = op->carrying.x;
-    cpl_request_close_collective(op->request, op->carrying.result);
-    if (op->request->persistent)
-        return;
-    release_types(op);
-    LL_PREPEND(x->nonblocking.spare, op);
-}
-
-/* Advances the first operation and, whenever it completes, the next. Returns whether any
- * completed. */
+/* Advances the first operation and, whenever it completes, the next; a persistent one stays with
+ * its owner. Returns whether any completed. */
 static bool advance(struct cpl_exchange *x)
 {
     bool any = false;
@@ -120,7 +109,11 @@ static bool advance(struct cpl_exchange *x)
             break;
         op->running = false;
         LL_DELETE(x->nonblocking.pending, op);
-        complete(op);
+        cpl_request_close_collective(op->request, op->carrying.result);
+        if (op->request->persistent)
+            continue;
+        release_types(op);
+        LL_PREPEND(x->nonblocking.spare, op);
     }
     return any;
 }

@@ -8,6 +8,7 @@
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
 #include "shim/state/context.h"
+#include "shim/state/device.h"
 #include "shim/wait/collective.h"
 
 #include <stdlib.h>
@@ -133,7 +134,9 @@ static bool note_ranks(const struct cpl_neighbor_call *call, const struct cpl_co
 void cpl_neighbor_notes_fill(struct cpl_neighbor_notes *notes, const struct cpl_neighbor_call *call,
                              const struct cpl_comm_state *state, const struct cpl_exchange *x)
 {
-    bool far = cpl_neighbor_is_far(call);
+    const char *send = call->send.buffer, *recv = call->recv.buffer; /* NULL: none, or MPI_BOTTOM */
+    /* On a device each copy takes longer than MPI takes for a message. */
+    bool far = (send && cpl_device_has(send)) || (recv && cpl_device_has(recv));
     if (x->kind >= CPL_ALLTOALLV) {
         notes->usable = !far && note_ranks(call, state, notes);
         return;
@@ -249,11 +252,14 @@ static enum cpl_left_alone why_not(const struct cpl_comm_state *state, const str
 {
     enum { MESSAGES, SMALL, NEW, UNABLE, N };
     const struct cpl_neighbor_notes *notes = x->notes;
-    const struct cpl_neighbors *out = &notes->own.out;
     const int64_t pairs = (int64_t)state->size * (state->size - 1);
-    int64_t all[N], mine[N] = {notes->n + notes->n_straight, notes->n, 0, !notes->usable};
-    for (int m = 0; m < out->n_messages && x->learned.sent; m++)
-        mine[NEW] += !x->learned.sent[out->rank[m]];
+    int64_t all[N], mine[N] = {[UNABLE] = !notes || !notes->usable};
+    if (!mine[UNABLE]) {
+        mine[MESSAGES] = notes->n + notes->n_straight;
+        mine[SMALL] = notes->n;
+        for (int m = 0; m < notes->own.out.n_messages && x->learned.sent; m++)
+            mine[NEW] += !x->learned.sent[notes->own.out.rank[m]];
+    }
     if (cpl_collective_Allreduce(mine, all, N, MPI_INT64_T, MPI_SUM, state->private_comm) !=
             MPI_SUCCESS ||
         all[UNABLE] > 0)
@@ -266,6 +272,17 @@ static enum cpl_left_alone why_not(const struct cpl_comm_state *state, const str
         return CPL_LEFT_NOT;
     return all[MESSAGES] > MOST_DENSE || 2 * all[SMALL] < all[MESSAGES] ? CPL_LEFT_DENSE
                                                                         : CPL_LEFT_NOT;
+}
+
+bool cpl_alltoall_promises(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
+                           struct cpl_exchange *x)
+{
+    if (!x->notes)
+        x->notes = cpl_neighbor_notes_make(state, x);
+    if (x->notes)
+        cpl_neighbor_notes_fill(x->notes, call, state, x);
+    x->learned.left = why_not(state, x);
+    return x->learned.left == CPL_LEFT_NOT;
 }
 
 /* Plans an exchange by its notes. Returns whether it is. Collective; the same on all ranks. */
@@ -298,7 +315,8 @@ void cpl_neighbor_plan(const struct cpl_neighbor_call *call, struct cpl_comm_sta
 {
     if (x->phase == CPL_PHASE_PLANNED)
         cpl_exchange_release(x);
-    x->notes = cpl_neighbor_notes_make(state, x);
+    if (!x->notes)
+        x->notes = cpl_neighbor_notes_make(state, x);
     bool noted = cpl_agree_all(state->private_comm, x->notes);
     if (noted) {
         cpl_neighbor_notes_fill(x->notes, call, state, x);

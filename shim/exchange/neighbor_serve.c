@@ -135,13 +135,6 @@ static bool is_undecided(const struct cpl_exchange *x)
            x->nonblocking.phase == CPL_STARTED_OPEN;
 }
 
-static bool is_in_question(const struct cpl_exchange *x)
-{
-    enum cpl_started_phase phase = x->nonblocking.phase;
-    return is_undecided(x) || phase == CPL_STARTED_DOUBTED ||
-           (phase == CPL_STARTED_WAITING && cpl_context.busy.parts);
-}
-
 /* Whether the ranks of `host` decide about a communicator's calls: of all ranks about those of all
  * communicators of all ranks, others about their own. */
 static bool is_decided_at(const struct cpl_comm_state *host, const struct cpl_comm_state *s)
@@ -157,8 +150,11 @@ static struct cpl_comm_state *find_candidate(const struct cpl_comm_state *host)
         if (!is_decided_at(host, s))
             continue;
         bool in_question = false;
-        for (int k = 0; s->serve->named && k < CPL_N_NEIGHBOR_KINDS; k++)
-            in_question |= is_in_question(&s->exchanges[k]);
+        for (int k = 0; s->serve->named && k < CPL_N_NEIGHBOR_KINDS; k++) {
+            enum cpl_started_phase phase = s->exchanges[k].nonblocking.phase;
+            in_question |= is_undecided(&s->exchanges[k]) || phase == CPL_STARTED_DOUBTED ||
+                           (phase == CPL_STARTED_WAITING && cpl_context.busy.parts);
+        }
         if (in_question && has_come(&s->serve->request) &&
             (!found || s->serve->id < found->serve->id))
             found = s;
@@ -259,6 +255,7 @@ static bool settle_kind(struct cpl_comm_state *host, struct cpl_comm_state *stat
     if (x->learned.left == CPL_LEFT_SHORT)
         x->learned.left = CPL_LEFT_NOT;
     if (able && x->phase == CPL_PHASE_LEARNING) {
+        cpl_neighbor_notes_free(x->notes);
         x->notes = x->nonblocking.notes;
         x->nonblocking.notes = NULL;
         cpl_neighbor_plan_noted(state, x, cpl_agree_own(state) != MPI_COMM_NULL);

@@ -1,6 +1,6 @@
 /* The way by a plan: between the program's buffers and the executor. Messages that are too large to
  * share go straight, from the program's buffers into them: what one end sends so the other must
- * expect by `receive`. */
+ * expect. */
 #include "shim/exchange/neighbor_internal.h"
 
 #include "shim/meet/agree.h"
@@ -15,19 +15,16 @@ static void start_span(struct cpl_carrying *c, bool sends, const struct cpl_span
                       &c->data->requests[c->data->n_requests++]);
 }
 
-/* Starts to receive in-message m, with all its parts, into the program's buffer. */
-static void receive(struct cpl_carrying *c, int m)
+/* Starts to send or receive message m with all its parts, from or into the program's buffer. */
+static void start_message(struct cpl_carrying *c, bool sends, int m)
 {
-    const struct cpl_neighbors *in = &c->x->adjacency->in;
-    for (int p = in->first_part[m]; p < in->first_part[m + 1]; p++)
-        start_span(c, false, &c->data->in_span[c->x->notes->in_part[p]], in->rank[m]);
-}
-
-static void send(struct cpl_carrying *c, int m)
-{
-    const struct cpl_neighbors *out = &c->x->adjacency->out;
-    for (int p = out->first_part[m]; p < out->first_part[m + 1]; p++)
-        start_span(c, true, &c->data->out_span[out->part[p]], out->rank[m]);
+    const struct cpl_adjacency *a = c->x->adjacency;
+    const struct cpl_neighbors *side = sends ? &a->out : &a->in;
+    for (int p = side->first_part[m]; p < side->first_part[m + 1]; p++)
+        start_span(c, sends,
+                   sends ? &c->data->out_span[side->part[p]]
+                         : &c->data->in_span[c->x->notes->in_part[p]],
+                   side->rank[m]);
 }
 
 static int64_t payload_size(void *context, int32_t k)
@@ -95,7 +92,7 @@ static int deliver_payload(void *context, int32_t owner, const unsigned char *da
     int m = find_message(in, owner);
     int first = in->first_part[m], n_parts = in->first_part[m + 1] - first;
     if (bytes == CPL_STRAIGHT) {
-        receive(c, m);
+        start_message(c, false, m);
         return MPI_SUCCESS;
     }
     if (!c->data->same_payload && n_parts > 1)
@@ -128,7 +125,7 @@ static void start(struct cpl_carrying *c)
     copy_in_place(c);
     for (int m = 0; m < a->in.n_messages; m++)
         if (notes->in_straight[m])
-            receive(c, m);
+            start_message(c, false, m);
     for (int k = 0; k < data->n_extra; k++)
         start_span(c, data->extra[k].sent, &data->extra[k].span, data->extra[k].rank);
     for (int m = 0; m < a->out.n_messages; m++) {
@@ -136,7 +133,7 @@ static void start(struct cpl_carrying *c)
         bool rides = !notes->straight[m] && bytes <= cpl_context.settings.size_limit;
         data->out_bytes[m] = rides ? bytes : CPL_STRAIGHT;
         if (!rides)
-            send(c, m);
+            start_message(c, true, m);
     }
     for (int k = 0; k < a->in.n_self; k++)
         cpl_carrying_note(

@@ -226,17 +226,13 @@ bool cpl_plan_embedded_promises(const struct cpl_plan_summary *summary)
            managed_promises(summary, summary->embedded_us, summary->direct.modelled_us);
 }
 
-/* The reason that a profile run gives for not using a plan that other modes would use or try. */
-static enum cpl_left_alone unless_profiled(void)
-{
-    return cpl_context.settings.mode == CPL_MODE_PROFILE ? CPL_LEFT_PROFILED : CPL_LEFT_NOT;
-}
-
 /* The reason why the mode does not use or try this plan; CPL_LEFT_NOT: it does. */
 static enum cpl_left_alone decide(const struct cpl_plan_summary *summary, bool fits, bool needed)
 {
+    const bool profiles = cpl_context.settings.mode == CPL_MODE_PROFILE;
+    const enum cpl_left_alone used = profiles ? CPL_LEFT_PROFILED : CPL_LEFT_NOT;
     if (needed)
-        return unless_profiled();
+        return used;
     if (!fits)
         return CPL_LEFT_UNFIT;
     if (summary->n_messages == 0)
@@ -247,22 +243,13 @@ static enum cpl_left_alone decide(const struct cpl_plan_summary *summary, bool f
     if (cpl_context.settings.mode != CPL_MODE_FORCE && !gains &&
         !cpl_plan_embedded_promises(summary))
         return CPL_LEFT_NO_GAIN;
-    return unless_profiled();
+    return used;
 }
 
 void cpl_plan_decide(struct cpl_plan_summary *summary, bool fits, bool needed)
 {
     summary->reason = decide(summary, fits, needed);
     summary->decided = summary->reason == CPL_LEFT_NOT;
-}
-
-static bool must_check(void)
-{
-#ifdef NDEBUG
-    return cpl_context.settings.check;
-#else
-    return true;
-#endif
 }
 
 /* The budget of small patterns, which are not worth all of it: programs make communicators by the
@@ -301,7 +288,11 @@ static enum cpl_status summarise(const struct cpl_strategy_input *input,
                                  const struct cpl_plan *plan, struct cpl_plan_summary *summary,
                                  struct cpl_error *error)
 {
-    enum cpl_status status = must_check() ? cpl_plan_check(plan, input->pattern, error) : CPL_OK;
+    enum cpl_status status = CPL_OK;
+#ifdef NDEBUG
+    if (cpl_context.settings.check)
+#endif
+        status = cpl_plan_check(plan, input->pattern, error);
     if (!status)
         status = cpl_plan_measure(plan, input->machine, 1, &summary->planned, error);
     if (status)

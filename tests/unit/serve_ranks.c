@@ -447,8 +447,7 @@ void serve_ranks_end(void)
 bool serve_start(int comm, enum cpl_neighbor_kind kind)
 {
     struct serve_rank *me = &serve.rank[fibers_rank()];
-    struct cpl_neighbor_call call = {
-        .kind = kind, .by_rank = kind >= CPL_ALLTOALLV, .comm = me->state[comm].comm};
+    struct cpl_neighbor_call call = {.kind = kind, .comm = me->state[comm].comm};
     MPI_Request request;
     int result = MPI_SUCCESS, n = me->n[comm][kind]++;
     assert_in_range(n, 0, SERVE_CALLS - 1);
