@@ -20,6 +20,7 @@
 #include "shim/wait/collective.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Logs the result of a trial that has ended. */
 static void log_choice(const struct cpl_comm_state *state, const struct cpl_exchange *x,
@@ -57,16 +58,13 @@ static void note_call(const struct cpl_comm_state *state, struct cpl_exchange *x
 {
     struct cpl_trial *trial = &x->plans.trial;
     const int32_t before = trial->chosen;
-    int64_t mine[CPL_MAX_TRIED], most[CPL_MAX_TRIED];
     double slowest_us[CPL_MAX_TRIED];
     settle_account(trial, seconds * 1e6);
     if (!cpl_trial_note(trial, seconds * 1e6))
         return;
-    for (int32_t k = 0; k < trial->n; k++)
-        mine[k] = most[k] = cpl_agree_ns(trial->own_us[k] * 1e-6);
-    cpl_collective_Allreduce(mine, most, trial->n, MPI_INT64_T, MPI_MAX, state->private_comm);
-    for (int32_t k = 0; k < trial->n; k++)
-        slowest_us[k] = (double)most[k] * 1e-3;
+    memcpy(slowest_us, trial->own_us, sizeof slowest_us);
+    cpl_collective_Allreduce(trial->own_us, slowest_us, trial->n, MPI_DOUBLE, MPI_MAX,
+                             state->private_comm);
     cpl_trial_judge(trial, slowest_us);
     if (!trial->running)
         log_choice(state, x, before);
