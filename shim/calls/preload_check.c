@@ -133,16 +133,12 @@ static bool sees_lacking(struct local *local)
     return lacking;
 }
 
-/* All ranks come, or the program ends: a rank that waits long most likely waits for one that never
- * comes. */
-static void meet(void)
+void cpl_preload_await(MPI_Request *request)
 {
     const double start = PMPI_Wtime();
     bool told = false;
-    MPI_Request request;
-    PMPI_Ibarrier(MPI_COMM_WORLD, &request);
     for (int done = 0; !done;) {
-        PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
+        PMPI_Test(request, &done, MPI_STATUS_IGNORE);
         double waited = PMPI_Wtime() - start;
         if (!done && !told && waited > TELL_AFTER) {
             cpl_log(CPL_LOG_ERROR, "shim",
@@ -171,7 +167,5 @@ enum cpl_preload cpl_preload_check(int rank, int n_ranks)
     free(local.has);
     if (lacking)
         return first == rank ? CPL_PRELOAD_SOME_TELL : CPL_PRELOAD_SOME;
-    /* always: a rank that could not look would wait for the others */
-    meet();
     return CPL_PRELOAD_ALL;
 }

@@ -68,7 +68,7 @@ static void share_settings(void)
     }
     MPI_Request request; /* nonblocking as in cpl_collective_settle */
     PMPI_Ibcast(settings, sizeof *settings, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
-    cpl_progress_wait(&request, MPI_STATUS_IGNORE);
+    cpl_preload_await(&request);
     cpl_log_init(cpl_context.rank, (enum cpl_log_level)settings->verbose);
 }
 
@@ -112,13 +112,15 @@ static bool can_start(void)
 {
     enum { THREADED, UNTHREADED, UNABLE, DEVICE, N };
     int mine[N], any[N], level;
+    MPI_Request request;
     PMPI_Query_thread(&level);
     mine[THREADED] = level == MPI_THREAD_MULTIPLE;
     mine[UNTHREADED] = !mine[THREADED];
     mine[UNABLE] = !make_handles();
     cpl_device_look();
     mine[DEVICE] = cpl_context.machine.has_device;
-    cpl_collective_settle(mine, any, N, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    PMPI_Iallreduce(mine, any, N, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &request);
+    cpl_preload_await(&request);
     if (any[UNABLE] || (any[THREADED] && any[UNTHREADED])) {
         free_handles();
         if (cpl_context.rank == 0)

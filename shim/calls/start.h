@@ -2,6 +2,7 @@
 #ifndef CARPOOL_START_H
 #define CARPOOL_START_H
 
+#include <mpi.h>
 #include <stdbool.h>
 
 /* cpl_start_raises_level: whether the level of threads that the program asks for is below what the
@@ -11,6 +12,7 @@
 #define cpl_start_raises_level(required) ((void)(required), false)
 #define cpl_start_init_thread            PMPI_Init_thread
 #define cpl_preload_check(rank, n_ranks) CPL_PRELOAD_ALL
+#define cpl_preload_await(request)       PMPI_Wait(request, MPI_STATUS_IGNORE)
 #else
 bool cpl_start_raises_level(int required);
 int cpl_start_init_thread(int *argc, char ***argv, int required, int *provided);
@@ -30,18 +32,21 @@ void cpl_finish(void);
  * environments.
  *
  * No protocol of a launcher is spoken. Under hydra each rank looks at the processes that its proxy
- * has started on this host, in /proc. If none is seen to lack the library, the ranks meet, and a
- * rank that waits for long says so and ends the program. */
+ * has started on this host, in /proc. Ranks on other hosts show by not answering. */
 enum cpl_preload {
-    CPL_PRELOAD_ALL,      /* all ranks have the library */
+    CPL_PRELOAD_ALL,      /* no rank is seen to lack the library */
     CPL_PRELOAD_SOME,     /* some rank has not: the library must do nothing */
     CPL_PRELOAD_SOME_TELL /* the same, and this rank is the one to tell */
 };
 
-/* In MPI_Init, after MPI's own; collective over the ranks that have the library, which all get the
- * same answer. May end the program (MPI_Abort) when a rank on another host lacks it. */
 #ifndef CPL_SIMULATED
+/* In MPI_Init, after MPI's own. All ranks of a host that have the library get the same answer.
+ * Local. */
 enum cpl_preload cpl_preload_check(int rank, int n_ranks);
+
+/* Waits for a collective of all ranks, the first ones in MPI_Init. A rank that waits for long says
+ * that some most likely lack the library, and ends the program at last (MPI_Abort). */
+void cpl_preload_await(MPI_Request *request);
 #endif
 
 #endif
