@@ -324,7 +324,7 @@ static void handle_segment(struct cpl_combined *combined, const struct header *h
         return;
     }
     if (in_edge >= 0)
-        combined->plan[header->plan]->count.forwarded += segment->payload_bytes;
+        combined->plan[header->plan]->relay.forwarded += segment->payload_bytes;
     cpl_relay_delay();
     const struct cpl_relay *relay = in_edge >= 0 ? &combined->plan[header->plan]->relay : NULL;
     const int32_t *first = relay ? relay->slice.in_first + in_edge : NULL;
@@ -386,7 +386,7 @@ static void release_old(struct cpl_combined *combined)
  * has. */
 static bool poll_lanes(struct cpl_combined *combined)
 {
-    const struct cpl_lane_ends *in = &combined->lanes.in;
+    const struct cpl_lane_ends *in = &combined->lanes.lanes.in;
     bool any = false;
     if (in->n > 0)
         cpl_work_looked(0);
@@ -442,8 +442,8 @@ static bool is_turn_of_mpi(struct cpl_combined *combined, bool any)
 static void note_mpi(struct cpl_combined *combined, bool any)
 {
     int most = cpl_context.machine.shares_cores ? MOST_SHARED : MOST_OWN;
-    if (!cpl_context.machine.shares_cores && combined->lanes.in.n > 0)
-        most += MOST_LOOKS / combined->lanes.in.n;
+    if (!cpl_context.machine.shares_cores && combined->lanes.lanes.in.n > 0)
+        most += MOST_LOOKS / combined->lanes.lanes.in.n;
     int longer = 2 * combined->lanes.pause + 1;
     combined->lanes.pause = any ? 0 : longer < most ? longer : most;
     combined->lanes.looks = combined->lanes.pause;
@@ -509,7 +509,9 @@ static bool allocate_plan(struct cpl_combined_plan *plan)
 
 struct cpl_combined_counts cpl_combined_counts(const struct cpl_combined *combined, int plan)
 {
-    return combined->plan[plan]->count;
+    struct cpl_combined_counts count = combined->plan[plan]->count;
+    count.forwarded = combined->plan[plan]->relay.forwarded;
+    return count;
 }
 
 int cpl_combined_add_plan(struct cpl_combined *combined, int32_t *words, int32_t n_words)

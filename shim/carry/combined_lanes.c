@@ -80,11 +80,12 @@ static bool compress(struct cpl_lane_ends *side)
 void cpl_combined_lanes_open(struct cpl_combined_lanes *lanes, MPI_Comm comm, bool able,
                              const struct cpl_rank_plan *const *slices, int n)
 {
+    struct cpl_lanes *all = &lanes->lanes;
     bool ready =
-        able && list_side(&lanes->out, true, slices, n) && list_side(&lanes->in, false, slices, n);
-    if (cpl_lanes_open(&lanes->lanes, comm, ready, &lanes->out, &lanes->in)) {
-        compress(&lanes->out);
-        lanes->take_all = compress(&lanes->in);
+        able && list_side(&all->out, true, slices, n) && list_side(&all->in, false, slices, n);
+    if (cpl_lanes_open(all, comm, ready)) {
+        compress(&all->out);
+        lanes->take_all = compress(&all->in);
     } else {
         cpl_combined_lanes_free(lanes);
     }
@@ -92,7 +93,7 @@ void cpl_combined_lanes_open(struct cpl_combined_lanes *lanes, MPI_Comm comm, bo
 
 struct cpl_lane *cpl_combined_lanes_to(const struct cpl_combined_lanes *lanes, int32_t dest)
 {
-    const struct cpl_lane_ends *out = &lanes->out;
+    const struct cpl_lane_ends *out = &lanes->lanes.out;
     int32_t low = 0, high = out->n;
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
@@ -107,7 +108,7 @@ struct cpl_lane *cpl_combined_lanes_to(const struct cpl_combined_lanes *lanes, i
 void cpl_combined_lanes_free(struct cpl_combined_lanes *lanes)
 {
     cpl_lanes_close(&lanes->lanes);
-    free(lanes->out.end);
-    free(lanes->in.end);
-    lanes->out = lanes->in = (struct cpl_lane_ends){.n = 0};
+    free(lanes->lanes.out.end);
+    free(lanes->lanes.in.end);
+    lanes->lanes = (struct cpl_lanes){.memory = NULL};
 }

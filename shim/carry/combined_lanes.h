@@ -15,11 +15,10 @@
 
 /* Zeroed: there are none. */
 struct cpl_combined_lanes {
-    struct cpl_lanes lanes;
-    struct cpl_lane_ends out, in; /* ranks ascend */
-    bool take_all;                /* all combined messages of plans that come here come by lanes */
-    int looks, pause;             /* at lanes, before the next one at MPI: still, and in all */
-    int n_busy;                   /* looks since that one that have found something */
+    struct cpl_lanes lanes; /* ranks ascend */
+    bool take_all;          /* all combined messages of plans that come here come by lanes */
+    int looks, pause;       /* at lanes, before the next one at MPI: still, and in all */
+    int n_busy;             /* looks since that one that have found something */
 };
 
 /* Opens them for the edges of n slices, alike on all ranks. able: false when this rank cannot take

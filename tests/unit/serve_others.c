@@ -20,10 +20,10 @@ struct cpl_executor *cpl_exchange_executor(const struct cpl_exchange *exchange, 
     return NULL;
 }
 
-int64_t cpl_executor_forwarded(const struct cpl_executor *executor)
+struct cpl_relay *cpl_executor_relay(struct cpl_executor *executor)
 {
     (void)executor;
-    return 0;
+    return NULL;
 }
 
 bool cpl_report_is_wanted(void)
