@@ -386,7 +386,7 @@ static void release_old(struct cpl_combined *combined)
  * has. */
 static bool poll_lanes(struct cpl_combined *combined)
 {
-    const struct cpl_lane_ends *in = &combined->lanes.lanes.in;
+    const struct cpl_lane_ends *in = &combined->lanes.in;
     bool any = false;
     if (in->n > 0)
         cpl_work_looked(0);
@@ -430,29 +430,29 @@ static bool poll_mpi(struct cpl_combined *combined)
 /* Whether MPI is to be looked at: mostly not where lanes have brought something, else always where
  * planned messages come by it. Where all come by lanes a look at MPI takes longer than all of
  * those, and may give the core away; so ranks look at it ever more rarely while it has nothing. */
-static bool is_turn_of_mpi(struct cpl_combined *combined, bool any)
+static bool is_turn_of_mpi(struct cpl_combined_receives *receives, bool any)
 {
-    struct cpl_combined_lanes *lanes = &combined->lanes;
-    if (any && ++lanes->n_busy < MOST_BUSY)
+    if (any && ++receives->n_busy < MOST_BUSY)
         return false;
-    lanes->n_busy = 0;
-    return !lanes->take_all || lanes->looks == 0 || --lanes->looks == 0;
+    receives->n_busy = 0;
+    return !receives->rare || receives->looks == 0 || --receives->looks == 0;
 }
 
 static void note_mpi(struct cpl_combined *combined, bool any)
 {
+    struct cpl_combined_receives *receives = &combined->receives;
     int most = cpl_context.machine.shares_cores ? MOST_SHARED : MOST_OWN;
-    if (!cpl_context.machine.shares_cores && combined->lanes.lanes.in.n > 0)
-        most += MOST_LOOKS / combined->lanes.lanes.in.n;
-    int longer = 2 * combined->lanes.pause + 1;
-    combined->lanes.pause = any ? 0 : longer < most ? longer : most;
-    combined->lanes.looks = combined->lanes.pause;
+    if (!cpl_context.machine.shares_cores && combined->lanes.in.n > 0)
+        most += MOST_LOOKS / combined->lanes.in.n;
+    int longer = 2 * receives->pause + 1;
+    receives->pause = any ? 0 : longer < most ? longer : most;
+    receives->looks = receives->pause;
 }
 
 bool cpl_combined_poll(struct cpl_combined *combined)
 {
     bool any = poll_lanes(combined);
-    if (is_turn_of_mpi(combined, any)) {
+    if (is_turn_of_mpi(&combined->receives, any)) {
         bool came = poll_mpi(combined);
         note_mpi(combined, came);
         any |= came;
@@ -535,7 +535,8 @@ void cpl_combined_open_lanes(struct cpl_combined *combined, MPI_Comm comm, bool 
     const struct cpl_rank_plan *slices[CPL_MAX_COMBINED_PLANS];
     for (int p = 0; p < combined->n_plans; p++)
         slices[p] = &combined->plan[p]->relay.slice;
-    cpl_combined_lanes_open(&combined->lanes, comm, able, slices, combined->n_plans);
+    combined->receives.rare =
+        cpl_combined_lanes_open(&combined->lanes, comm, able, slices, combined->n_plans);
     for (int p = 0; p < combined->n_plans; p++)
         for (int32_t e = 0; e < slices[p]->n_out; e++)
             combined->plan[p]->lane[e] =

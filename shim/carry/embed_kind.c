@@ -1,5 +1,5 @@
-/* Kinds of small reductions (embed_kind.h). */
-#include "shim/carry/embed_kind.h"
+/* Kinds of small reductions (embed.h). */
+#include "shim/carry/embed.h"
 
 #include "shim/state/context.h"
 #include "shim/state/datatype.h"
