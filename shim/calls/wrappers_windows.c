@@ -305,7 +305,7 @@ void cpl_window_end(void)
     windows.listens = false;
 }
 
-const struct cpl_hooks cpl_window_hooks = {.name = "windows", .poll = poll, .prepare = prepare};
+const struct cpl_hooks cpl_window_hooks = {.poll = poll, .prepare = prepare};
 
 EXPORT int MPI_Win_test(MPI_Win win, int *flag)
 {

@@ -168,4 +168,4 @@ static bool poll(void)
     return poll_flushes() || any;
 }
 
-const struct cpl_hooks cpl_buffered_hooks = {.name = "buffered sends", .poll = poll};
+const struct cpl_hooks cpl_buffered_hooks = {.poll = poll};

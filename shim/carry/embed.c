@@ -281,21 +281,11 @@ static void prepare(struct cpl_reduction *r, struct cpl_comm_state *state,
         memcpy(vector, input, r->bytes);
 }
 
-/* Takes the messages that wait for the reduction. */
-static void piggyback(struct cpl_comm_state *state, bool blocking)
-{
-    CPL_EACH_HOOKS(hooks)
-    {
-        if (hooks->piggyback)
-            hooks->piggyback(state, blocking);
-    }
-}
-
-/* Starts a reduction behind those that are pending. */
+/* Starts a reduction behind those that are pending, with the messages that wait for it. */
 static void enqueue(struct cpl_reduction *r, bool blocking)
 {
     struct cpl_embed *embed = &r->state->line->embed;
-    piggyback(r->state, blocking);
+    CPL_CALL_HOOKS(piggyback, (r->state, blocking));
     r->next = NULL;
     LL_APPEND(embed->pending, r);
     cpl_embed_progress(r->state);

@@ -118,11 +118,7 @@ void cpl_line_drain(struct cpl_comm_state *state)
     int64_t before[2] = {-1, -1}, all[2] = {0, 0};
     bool quiet = false;
     cpl_embed_finish(state);
-    CPL_EACH_HOOKS(hooks)
-    {
-        if (hooks->flush)
-            hooks->flush(state);
-    }
+    CPL_CALL_HOOKS(flush, (state));
     while (!quiet) {
         MPI_Request request;
         do {
@@ -224,5 +220,4 @@ MPI_Comm cpl_line_receive_message(MPI_Message *message, struct cpl_receive *rece
     return state->comm;
 }
 
-const struct cpl_hooks cpl_line_hooks = {
-    .name = "line", .meet = meet, .begin = begin, .poll = poll};
+const struct cpl_hooks cpl_line_hooks = {.meet = meet, .begin = begin, .poll = poll};

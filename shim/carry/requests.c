@@ -390,7 +390,7 @@ static void forget_comm(struct cpl_comm_state *state)
             }
 }
 
-const struct cpl_hooks cpl_request_hooks = {.name = "requests", .end = forget_comm};
+const struct cpl_hooks cpl_request_hooks = {.end = forget_comm};
 
 void cpl_request_end(void)
 {

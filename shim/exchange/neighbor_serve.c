@@ -485,8 +485,7 @@ static void add_alike(const struct cpl_comm_state *state, struct cpl_alike *alik
     }
 }
 
-static const struct cpl_item item = {.name = "nonblocking collectives",
-                                     .first = 2,
+static const struct cpl_item item = {.first = 2,
                                      .n_least = N_LEAST,
                                      .n_sums = N_WORDS - N_LEAST,
                                      .date = date,
@@ -495,8 +494,7 @@ static const struct cpl_item item = {.name = "nonblocking collectives",
                                      .settle = settle,
                                      .resume = resume};
 
-const struct cpl_hooks cpl_exchange_hooks = {.name = "exchanges",
-                                             .meet = meet,
+const struct cpl_hooks cpl_exchange_hooks = {.meet = meet,
                                              .begin = begin,
                                              .before_free = before_free,
                                              .end = end,

@@ -107,7 +107,6 @@ enum cpl_settled {
 };
 
 struct cpl_item {
-    const char *name;
     int64_t first; /* the first regular date: number of a blocking collective */
     int n_least;   /* words of a vote of which the least one of all ranks counts */
     int n_sums;    /* words after these that are summed up over the ranks */

@@ -167,4 +167,4 @@ static void prepare(void)
         cpl_assembly_free(assembly);
 }
 
-const struct cpl_hooks cpl_node_hooks = {.name = "node", .prepare = prepare};
+const struct cpl_hooks cpl_node_hooks = {.prepare = prepare};

@@ -215,8 +215,7 @@ static bool sees_all(const struct cpl_comm_state *state)
            (p->started && p->phase != CPL_PT2PT_ALONE && p->phase != CPL_PT2PT_RESTING);
 }
 
-static const struct cpl_item item = {.name = "messages",
-                                     .first = 4,
+static const struct cpl_item item = {.first = 4,
                                      .n_least = CPL_PT2PT_N_LEAST,
                                      .n_sums = CPL_PT2PT_N_SUMS,
                                      .date = date,
@@ -224,8 +223,7 @@ static const struct cpl_item item = {.name = "messages",
                                      .vote = cpl_pt2pt_vote,
                                      .settle = cpl_pt2pt_settle};
 
-const struct cpl_hooks cpl_pt2pt_hooks = {.name = "messages",
-                                          .meet = meet,
+const struct cpl_hooks cpl_pt2pt_hooks = {.meet = meet,
                                           .begin = begin,
                                           .end = end,
                                           .leave = leave,

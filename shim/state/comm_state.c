@@ -34,11 +34,7 @@ static void free_state(struct cpl_comm_state *state)
 static void meet_parts(struct cpl_comm_state *state)
 {
     state->blank = true;
-    CPL_EACH_HOOKS(hooks)
-    {
-        if (hooks->meet)
-            hooks->meet(state);
-    }
+    CPL_CALL_HOOKS(meet, (state));
 }
 
 static bool begin_parts(struct cpl_comm_state *state)
@@ -152,11 +148,7 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
 {
     (void)comm, (void)keyval, (void)extra;
     struct cpl_comm_state *state = attribute;
-    CPL_EACH_HOOKS(hooks)
-    {
-        if (hooks->end)
-            hooks->end(state);
-    }
+    CPL_CALL_HOOKS(end, (state));
     DL_DELETE2(cpl_context.comms.first, state, previous, next);
     cpl_context.comms.n_states--;
     for (int k = 0; k < CPL_MOST_JOINED && state->meeting.family.joined; k++)
@@ -223,10 +215,6 @@ void cpl_comm_state_free_inner(MPI_Comm comm)
 
 void cpl_comm_state_release(struct cpl_comm_state *state)
 {
-    CPL_EACH_HOOKS(hooks)
-    {
-        if (hooks->before_free)
-            hooks->before_free(state);
-    }
+    CPL_CALL_HOOKS(before_free, (state));
     PMPI_Comm_delete_attr(state->comm, cpl_context.comms.keyval); /* calls cpl_comm_state_deleted */
 }

@@ -20,8 +20,6 @@ enum cpl_part_need {
 };
 
 struct cpl_hooks {
-    const char *name;
-
     /* A communicator is met, of which nothing is known: the state's member of the part's name
      * becomes what is true of all of these, which nobody writes to. Local. */
     void (*meet)(struct cpl_comm_state *state);
@@ -77,5 +75,11 @@ struct cpl_hooks {
 #define CPL_EACH_HOOKS(hooks)                                                                      \
     for (const struct cpl_hooks *const *hooks##_at = cpl_context.hooks, *hooks;                    \
          hooks##_at && (hooks = *hooks##_at); hooks##_at++)
+
+/* Calls a member that returns nothing, of each part that has it. */
+#define CPL_CALL_HOOKS(member, arguments)                                                          \
+    CPL_EACH_HOOKS(hooks)                                                                          \
+    if (hooks->member)                                                                             \
+    hooks->member arguments
 
 #endif
