@@ -3,7 +3,6 @@
  * anything is managed, calls that wait poll. */
 #include "shim/calls/pt2pt_complete.h"
 #include "shim/calls/wrappers.h"
-#include "shim/carry/buffered.h"
 #include "shim/carry/line.h"
 #include "shim/carry/requests.h"
 #include "shim/wait/progress.h"

@@ -9,13 +9,13 @@
  * (cpl_context.n_epochs). Thread rule: as the shim's. */
 #include "shim/calls/wrappers_windows.h"
 #include "shim/calls/wrappers.h"
-#include "shim/carry/buffered.h"
+#include "shim/carry/requests.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/appointment.h"
 #include "shim/state/context.h"
 #include "shim/state/hooks.h"
 #include "shim/state/memory.h"
-#include "shim/wait/away.h"
+#include "shim/wait/assembly.h"
 #include "shim/wait/collective.h"
 #include "shim/wait/progress.h"
 
@@ -26,7 +26,7 @@
 
 #define ALL_RANKS (-1)
 
-#define TAG 8 /* on cpl_context.comms.away, beside those of away.c */
+#define TAG 8 /* on cpl_context.comms.away, beside those of wait/assembly.c */
 
 /* What a message says: about a lock of the receiver's part; that the sender has granted its own, or
  * has posted. */

@@ -1,4 +1,4 @@
-/* Windows, whose calls may wait inside MPI where the rank cannot poll (wait/away.h). */
+/* Windows, whose calls may wait inside MPI where the rank cannot poll (wait/assembly.h). */
 #ifndef CARPOOL_WRAPPERS_WINDOWS_H
 #define CARPOOL_WRAPPERS_WINDOWS_H
 

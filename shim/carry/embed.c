@@ -407,16 +407,6 @@ static void decide(struct cpl_comm_state *state, struct cpl_embed_kind *kind)
                         : "MPI adds up in another order; left to MPI (CARPOOL_EMBED=all does not)");
 }
 
-struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, int64_t count,
-                                       MPI_Datatype type, MPI_Op op, bool blocking)
-{
-    struct cpl_embed_kind *kind =
-        cpl_embed_kind_find(&state->line->embed.kinds, op, type, count, blocking);
-    bool is_mpis =
-        !kind || kind->verdict == CPL_EMBED_REFUSED || kind->verdict == CPL_EMBED_UNDECIDED;
-    return is_mpis ? NULL : kind;
-}
-
 int cpl_embed_allreduce(struct cpl_comm_state *state, struct cpl_embed_kind *kind, const void *send,
                         void *recv)
 {

@@ -30,6 +30,8 @@
 /* ---- embed_kind.c: kinds of small reductions: their operation, type and length of vectors, and
  * whether the shim's results are known to be MPI's, so that it may carry them out ---- */
 
+struct cpl_comm_state;
+
 #define CPL_EMBED_KINDS  16   /* the most kinds of a communicator */
 #define CPL_EMBED_VECTOR 1024 /* the most bytes of a small reduction's vector */
 
@@ -61,12 +63,10 @@ struct cpl_embed_kinds {
  * local. */
 enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op op);
 
-/* Finds the kind of a reduction, or adds it, UNDECIDED if it is to be compared but does not block;
- * NULL: it is refused (the program's own operations, whose handles may differ between ranks, take
- * no place), or there are too many. The same on all ranks, because they make the same reductions.
- */
-struct cpl_embed_kind *cpl_embed_kind_find(struct cpl_embed_kinds *kinds, MPI_Op op,
-                                           MPI_Datatype type, int64_t count, bool blocking);
+/* The kind of a reduction, which MPI accepts, on a communicator, which has a state of its own, if
+ * it is to be carried out here; NULL: it is MPI's. The same answer on all ranks. Local. */
+struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, int64_t count,
+                                       MPI_Datatype type, MPI_Op op, bool blocking);
 
 /* embed_probe.c: test vectors that show whether the shim's reductions have MPI's bits: both reduce
  * them, and the results are compared. The program's data would prove nothing: flags, zeros and
@@ -84,7 +84,6 @@ void cpl_embed_probe_fill(void *vector, int64_t count, MPI_Datatype type, MPI_Op
 
 /* ---- embed.c ---- */
 
-struct cpl_comm_state;
 struct cpl_line;
 struct cpl_reduction;
 struct cpl_segment;
@@ -138,11 +137,6 @@ void cpl_embed_arrived(void *state, uint32_t number, int32_t step, const unsigne
 
 /* Sends segments on alone: those that were held too long, or all. */
 void cpl_embed_release(struct cpl_comm_state *state, bool all);
-
-/* The kind of a reduction, which MPI accepts, on a communicator, which has a state of its own, if
- * it is to be carried out here; NULL: it is MPI's. The same answer on all ranks. Local. */
-struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, int64_t count,
-                                       MPI_Datatype type, MPI_Op op, bool blocking);
 
 /* Carries a reduction out, with the batch in it; in memory, without any, where reductions carry no
  * messages (`on` is false). Returns MPI's result. Collective. */

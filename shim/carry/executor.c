@@ -374,13 +374,6 @@ static bool send_full(struct cpl_executor *x)
     return n < n_before;
 }
 
-static void broken_message(struct cpl_executor *x, int32_t e, const char *what)
-{
-    cpl_log(CPL_LOG_ERROR, "execute", "a combined message from rank %d is damaged: %s",
-            x->relay.slice.in_from[e], what);
-    note_error(x, MPI_ERR_INTERN);
-}
-
 /* Takes over a table of lengths. */
 static void read_lengths(struct cpl_executor *x, int32_t e, const unsigned char *table)
 {
@@ -416,23 +409,22 @@ static bool read_message(struct cpl_executor *x, int32_t e, const unsigned char 
     struct end *in = &x->in[e];
     struct header header;
     memcpy(&header, message, sizeof header);
-    int64_t table = header.flags & FLAG_LENGTHS ? table_bytes(in) : 0;
-    if (received < (int64_t)sizeof header + table || header.exchange != x->exchange ||
-        (!table && !in->used)) {
-        broken_message(x, e, "wrong length or exchange");
-        return false;
-    }
-    if (table)
+    const int64_t table = header.flags & FLAG_LENGTHS ? table_bytes(in) : 0;
+    const int64_t first = (int64_t)sizeof header + table;
+    bool sound = received >= first && header.exchange == x->exchange && (table || in->used);
+    if (sound && table)
         read_lengths(x, e, message + sizeof header);
-    if (header.flags & FLAG_LATER) {
+    if (sound && header.flags & FLAG_LATER) {
         await_payload(x, e);
         return false;
     }
-    in->payload = message + sizeof header + table;
-    bool fits = received == (int64_t)sizeof header + table + in->bytes;
-    if (!fits)
-        broken_message(x, e, "its lengths do not add up");
-    return fits;
+    in->payload = message + first;
+    if (sound && received == first + in->bytes)
+        return true;
+    cpl_log(CPL_LOG_ERROR, "execute", "a combined message from rank %d is damaged",
+            x->relay.slice.in_from[e]);
+    note_error(x, MPI_ERR_INTERN);
+    return false;
 }
 
 static void deliver(struct cpl_executor *x, int32_t e)
@@ -534,33 +526,30 @@ static void give_back_slots(struct cpl_executor *x)
 }
 
 /* Takes what MPI has received. Returns whether anything has come. */
-static bool look_at_mpi(struct cpl_executor *x, bool wait)
+static bool look_at_mpi(struct cpl_executor *x)
 {
     const struct wires *w = &x->wires;
-    int n = 0, n_receives = x->run.n_receives;
-    int code = wait ? cpl_collective_waitsome(n_receives, w->receive, &n, w->arrived, w->status)
-                    : PMPI_Testsome(n_receives, w->receive, &n, w->arrived, w->status);
+    int n = 0, code = PMPI_Testsome(x->run.n_receives, w->receive, &n, w->arrived, w->status);
     if (n == 0 || (n == MPI_UNDEFINED && x->run.n_lanes > 0))
         return false;
     take_arrivals(x, n, code);
     return true;
 }
 
-/* Takes what has come and sends what can leave. wait: first waits inside MPI for something to come.
- * Returns whether there was anything. */
-static bool look(struct cpl_executor *x, bool wait)
+/* Takes what has come and sends what can leave. Returns whether there was anything. */
+static bool look(struct cpl_executor *x)
 {
     int32_t n_full = x->run.n_full;
     bool any = x->run.n_lanes > 0 && look_at_lanes(x);
     if (x->run.n_open > 0 && (x->run.n_receives > 0 || x->run.n_lanes == 0))
-        any |= look_at_mpi(x, wait);
+        any |= look_at_mpi(x);
     return any | (n_full > 0 && send_full(x));
 }
 
 bool cpl_executor_progress(struct cpl_executor *x, int *result)
 {
     while (x->run.n_open > 0 || x->run.n_full > 0)
-        if (!look(x, false))
+        if (!look(x))
             return false;
     for (; x->run.n_sent < x->run.n_sends; x->run.n_sent++) {
         int done = 1;
@@ -576,12 +565,18 @@ bool cpl_executor_progress(struct cpl_executor *x, int *result)
 
 int cpl_executor_wait(struct cpl_executor *x)
 {
-    int n_idle = 0;
+    const struct wires *w = &x->wires;
+    int n_idle = 0, n = 0;
     while (x->run.n_open > 0 || x->run.n_full > 0) {
-        bool polls = cpl_progress_needed() || x->run.n_lanes > 0 || x->run.n_full > 0;
-        n_idle = look(x, !polls) ? 0 : n_idle + 1;
-        if (n_idle > 0)
-            cpl_progress_pause(n_idle);
+        if (cpl_progress_needed() || x->run.n_lanes > 0 || x->run.n_full > 0) {
+            n_idle = look(x) ? 0 : n_idle + 1;
+            if (n_idle > 0)
+                cpl_progress_pause(n_idle);
+        } else {
+            int code =
+                cpl_collective_waitsome(x->run.n_receives, w->receive, &n, w->arrived, w->status);
+            take_arrivals(x, n, code);
+        }
     }
     note_error(x, cpl_collective_waitall(x->run.n_sends, x->wires.send, MPI_STATUSES_IGNORE));
     give_back_slots(x);

@@ -4,6 +4,7 @@
 #include "shim/carry/requests.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/hooks.h"
+#include "shim/state/memory.h"
 #include "shim/wait/progress.h"
 
 #include <stdlib.h>
@@ -19,10 +20,9 @@ static void meet(struct cpl_comm_state *state)
     state->line = (struct cpl_line *)&cpl_line_blank;
 }
 
-static bool begin(struct cpl_comm_state *state)
+static void begin(struct cpl_comm_state *state)
 {
-    state->line = calloc(1, sizeof *state->line);
-    return state->line;
+    state->line = cpl_memory_need(sizeof *state->line, "a communicator");
 }
 
 static void acknowledge(void *context, const struct cpl_segment *segment)

@@ -172,21 +172,23 @@ static void receive_arrival(struct cpl_match *match, struct cpl_receive *receive
 
 /* ---- the queues ---- */
 
+static inline struct cpl_receive **queue_of(struct cpl_match *match,
+                                            const struct cpl_receive *receive)
+{
+    return receive->source == MPI_ANY_SOURCE ? &match->posted_any
+                                             : &match->sources[receive->source].posted;
+}
+
 static void enqueue_receive(struct cpl_match *match, struct cpl_receive *receive)
 {
-    struct cpl_receive **queue = receive->source == MPI_ANY_SOURCE
-                                     ? &match->posted_any
-                                     : &match->sources[receive->source].posted;
     receive->posted = true;
     receive->posted_number = match->n_posted++;
-    DL_APPEND(*queue, receive);
+    DL_APPEND(*queue_of(match, receive), receive);
 }
 
 static inline void dequeue_receive(struct cpl_match *match, struct cpl_receive *receive)
 {
-    struct cpl_receive **queue = receive->source == MPI_ANY_SOURCE
-                                     ? &match->posted_any
-                                     : &match->sources[receive->source].posted;
+    struct cpl_receive **queue = queue_of(match, receive);
     receive->posted = false;
     DL_DELETE(*queue, receive);
 }

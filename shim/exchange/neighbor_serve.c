@@ -104,15 +104,12 @@ static void meet(struct cpl_comm_state *state)
     state->serve = (struct cpl_serve *)&blank;
 }
 
-static bool begin(struct cpl_comm_state *state)
+static void begin(struct cpl_comm_state *state)
 {
-    state->serve = calloc(1, sizeof *state->serve);
-    if (!state->serve)
-        return false;
+    state->serve = cpl_memory_need(sizeof *state->serve, "a communicator");
     state->serve->request = MPI_REQUEST_NULL;
     if (cpl_context.settings.mode == CPL_MODE_AUTO)
         cpl_date_put_off(&state->serve->date, 0, cpl_meeting_first(state, PACED_DATE));
-    return true;
 }
 
 static bool is_part(const struct cpl_comm_state *state)

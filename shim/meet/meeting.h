@@ -227,7 +227,7 @@ static inline bool cpl_pass_collective(MPI_Comm comm)
 }
 
 /* The same of one that is a neighborhood collective: there is a topology, in which all ranks have
- * neighbours. Others may skip the call, and it is made elsewhere (state/graph.h). Local. */
+ * neighbours. Others may skip the call, and it is made elsewhere (state/comm_state.h). Local. */
 static inline bool cpl_pass_neighborhood(MPI_Comm comm)
 {
     struct cpl_comm_state *state = cpl_pass_state(comm);

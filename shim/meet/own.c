@@ -4,11 +4,9 @@
 
 #include "shim/state/adjacency.h"
 #include "shim/state/comm_state.h"
-#include "shim/state/graph.h"
 #include "shim/state/hooks.h"
 #include "shim/state/memory.h"
 #include "shim/wait/assembly.h"
-#include "shim/wait/away.h"
 #include "shim/wait/collective.h"
 
 #include <stdlib.h>

@@ -25,8 +25,8 @@ struct cpl_hooks {
     void (*meet)(struct cpl_comm_state *state);
 
     /* Something is to be kept of it (cpl_comm_state_own): makes what the part keeps, in that
-     * member, which is freed with the state. Returns false when memory ran out. Local. */
-    bool (*begin)(struct cpl_comm_state *state);
+     * member, which is freed with the state. Waits for memory. Local. */
+    void (*begin)(struct cpl_comm_state *state);
 
     /* The communicator is about to be freed, and may still be used. Collective. */
     void (*before_free)(struct cpl_comm_state *state);
@@ -56,7 +56,7 @@ struct cpl_hooks {
     void (*alike)(const struct cpl_comm_state *state, struct cpl_alike *alike);
 
     /* Something is about to be managed or served, for the first time or again: from then on waits
-     * are gathered (wait/away.h). Polls where it waits. On all ranks of MPI_COMM_WORLD. */
+     * are gathered (wait/assembly.h). Polls where it waits. On all ranks of MPI_COMM_WORLD. */
     void (*prepare)(void);
 
     /* What the part needs for a communicator of fewer ranks than MPI_COMM_WORLD (pt2pt_parts.h).

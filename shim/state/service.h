@@ -50,23 +50,6 @@ struct cpl_service {     /* with `shared`, cpl_context.lock is used */
     atomic_uint n_polls; /* polls by the program and the thread */
 };
 
-#ifdef CPL_SIMULATED /* the simulated ranks of a process have no threads */
-#define cpl_service_begin()       (void)0
-#define cpl_service_look()        (void)0
-#define cpl_service_prepare(work) true
-#define cpl_service_switch(yes)   (void)(cpl_context.service.on = (yes))
-#define cpl_service_end()         (void)0
-#define cpl_service_wait()        (void)0
-#define cpl_service_share()       (void)0
-#define cpl_service_lock()        (void)0
-#define cpl_service_unlock()      (void)0
-#define cpl_service_step_out()    0
-#define cpl_service_step_in(n)    (void)(n)
-#define cpl_service_give_way()    (void)0
-#define cpl_service_keep(yes)     (void)(yes)
-#define cpl_service_is_alone()    true
-#define cpl_service_me()          NULL
-#else
 /* Before MPI is initialised: prepares what the kernel takes 20 ms and more for in a process with
  * several threads, of which MPI starts some. Local. */
 void cpl_service_begin(void);
@@ -115,7 +98,6 @@ bool cpl_service_is_alone(void);
 
 /* What names the calling thread. */
 void *cpl_service_me(void);
-#endif
 
 static inline int cpl_service_enter(struct cpl_service *s)
 {
