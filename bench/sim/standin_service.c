@@ -55,16 +55,6 @@ void cpl_service_give_way(void)
 {
 }
 
-void cpl_service_keep(bool yes)
-{
-    (void)yes;
-}
-
-bool cpl_service_is_alone(void)
-{
-    return true;
-}
-
 void *cpl_service_me(void)
 {
     return NULL;

@@ -22,6 +22,8 @@
 #ifndef CARPOOL_EMBED_H
 #define CARPOOL_EMBED_H
 
+#include "shim/carry/combined.h"
+
 #include <mpi.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,7 +88,6 @@ void cpl_embed_probe_fill(void *vector, int64_t count, MPI_Datatype type, MPI_Op
 
 struct cpl_line;
 struct cpl_reduction;
-struct cpl_segment;
 
 /* A vector that has come for one step of a reduction. */
 struct cpl_embed_slot {
@@ -100,18 +101,17 @@ struct cpl_embed {
     bool tried;   /* the last reduction was compared, so it took longer */
     struct cpl_embed_kinds kinds;
     int32_t *points; /* of the ranks, then the ranks at the points; NULL: rank i is point i */
-    struct cpl_reduction *pending; /* started and not over, in order; the first one runs */
-    int n_slots;                   /* slots of one reduction */
-    struct cpl_embed_slot *slot;   /* of this one and the next, in which others may be already */
-    uint32_t number;               /* number of the reduction: how many there were before */
-    unsigned char *piggyback;      /* segments for other ranks, in the layout of a batch */
-    size_t used, room;
-    double since;         /* when the first of these segments came, in seconds */
-    int64_t n_reductions; /* reductions that were carried out here */
-    int64_t n_sends;      /* messages that this rank sent for them */
-    int64_t forwarded;    /* bytes of payload that this rank passed on for others */
-    int64_t n_segments;   /* segments of this rank's batches that reductions took */
-    int64_t n_late;       /* segments that this rank sent on alone */
+    struct cpl_reduction *pending;    /* started and not over, in order; the first one runs */
+    int n_slots;                      /* slots of one reduction */
+    struct cpl_embed_slot *slot;      /* of this one and the next, in which others may be already */
+    uint32_t number;                  /* number of the reduction: how many there were before */
+    struct cpl_send_buffer piggyback; /* segments for other ranks */
+    double since;                     /* when the first of these segments came, in seconds */
+    int64_t n_reductions;             /* reductions that were carried out here */
+    int64_t n_sends;                  /* messages that this rank sent for them */
+    int64_t forwarded;                /* bytes of payload that this rank passed on for others */
+    int64_t n_segments;               /* segments of this rank's batches that reductions took */
+    int64_t n_late;                   /* segments that this rank sent on alone */
 };
 
 /* Allocates memory on a communicator that is becoming managed. The caller agrees on whether to use

@@ -143,7 +143,7 @@ static bool poll_line(struct cpl_comm_state *state)
     bool any = cpl_combined_poll(&line->combined);
     if (line->embed.pending)
         any |= cpl_embed_progress(state);
-    if (line->embed.used > 0)
+    if (line->embed.piggyback.used > 0)
         cpl_embed_release(state, false);
     if (cpl_match_has_straight(&line->match)) {
         cpl_progress_looked();

@@ -160,16 +160,6 @@ void cpl_service_give_way(void)
     CPL_OUTSIDE; /* for a moment */
 }
 
-void cpl_service_keep(bool yes)
-{
-    cpl_context.lock.kept = yes;
-}
-
-bool cpl_service_is_alone(void)
-{
-    return cpl_context.lock.n_inside == 1;
-}
-
 /* ---- the thread */
 
 static bool do_work(struct cpl_service *s)

@@ -35,7 +35,7 @@ struct cpl_service_lock {
     _Atomic(void *) owner; /* NULL: nobody has it (cpl_service_me) */
     atomic_int n_outside;  /* threads that wait inside MPI */
     int n_inside;          /* threads in bracketed calls, waiting or not; the owner's to change */
-    bool kept;             /* the owner keeps it while it waits (cpl_service_keep) */
+    bool kept; /* the owner keeps it while it waits, and does not step out; its to change */
 };
 
 struct cpl_service {     /* with `shared`, cpl_context.lock is used */
@@ -87,14 +87,6 @@ void cpl_service_step_in(int depth);
 
 /* In a wait that polls, between two looks: lets other threads have the lock if any waits for it. */
 void cpl_service_give_way(void);
-
-/* The owner keeps the lock from here on while it waits, or does not any more: the two above do
- * nothing. */
-void cpl_service_keep(bool yes);
-
-/* Whether no other thread is in a bracketed call, in which it may have given the lock back. By the
- * owner. */
-bool cpl_service_is_alone(void);
 
 /* What names the calling thread. */
 void *cpl_service_me(void);

@@ -344,29 +344,24 @@ void cpl_away_group(MPI_Group group)
         gather(group);
 }
 
-/* `got`: what MPI returned that gave the group. */
-static void gather_got(int got, MPI_Group *group)
-{
-    if (got != MPI_SUCCESS)
-        return;
-    gather(*group);
-    PMPI_Group_free(group);
-}
-
 void cpl_away_window(MPI_Win win)
 {
-    MPI_Group group;
-    cpl_progress_before_wait();
+    MPI_Group group = MPI_GROUP_NULL;
     if (cpl_away_gathers() && win != MPI_WIN_NULL)
-        gather_got(PMPI_Win_get_group(win, &group), &group);
+        PMPI_Win_get_group(win, &group);
+    cpl_away_group(group);
+    if (group != MPI_GROUP_NULL)
+        PMPI_Group_free(&group);
 }
 
 void cpl_away_file(MPI_File file)
 {
-    MPI_Group group;
-    cpl_progress_before_wait();
+    MPI_Group group = MPI_GROUP_NULL;
     if (cpl_away_gathers() && file != MPI_FILE_NULL)
-        gather_got(PMPI_File_get_group(file, &group), &group);
+        PMPI_File_get_group(file, &group);
+    cpl_away_group(group);
+    if (group != MPI_GROUP_NULL)
+        PMPI_Group_free(&group);
 }
 
 void cpl_away_leaders(MPI_Comm local, int local_leader, MPI_Comm peers, int remote_leader)
