@@ -240,12 +240,6 @@ void cpl_combined_align(struct cpl_combined *combined)
         combined->plan[p]->mine = combined->n_aligned << ALIGN_BITS;
 }
 
-/* The place of payload k in the instance that this rank has begun; -1: none. */
-static int32_t place_own(const struct cpl_relay *relay, int32_t k)
-{
-    return k >= 0 && k < relay->slice.n_payloads ? relay->next[-1 - k] : -1;
-}
-
 /* The lane of an out-edge that carries one payload, to its destination, and waits for that only;
  * NULL: it is another one, has left, or is held. */
 static struct cpl_lane *lane_alone(const struct cpl_combined_plan *plan,
@@ -283,13 +277,15 @@ int cpl_combined_put(struct cpl_combined *combined, int p, int32_t k,
                      const struct cpl_span *span, bool only)
 {
     struct cpl_combined_plan *plan = combined->plan[p];
-    int32_t place = place_own(&plan->relay, k), e = place >= 0 ? plan->relay.out_edge[place] : -1;
+    const struct cpl_relay *relay = &plan->relay;
+    int32_t place = k >= 0 && k < relay->slice.n_payloads ? relay->next[-1 - k] : -1;
+    int32_t e = place >= 0 ? relay->out_edge[place] : -1;
     struct instance *instance = find_instance(combined, p, plan->mine);
     struct cpl_lane *lane =
         only && e >= 0 && instance ? lane_alone(plan, instance, e, segment->dest) : NULL;
     int result;
     if (!lane || !write_alone(lane, segment, payload, span, &result))
-        return put(combined, &plan->relay, instance, place, segment, payload, span);
+        return put(combined, relay, instance, place, segment, payload, span);
     if (result != MPI_SUCCESS)
         return result;
     combined->sent++;

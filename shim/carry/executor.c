@@ -357,12 +357,6 @@ static bool try_send(struct cpl_executor *x, int32_t e)
     return true;
 }
 
-static void send_edge(struct cpl_executor *x, int32_t e)
-{
-    if (!try_send(x, e))
-        x->wires.full[x->run.n_full++] = e;
-}
-
 /* Sends what waited for slots and has one now. Returns whether there was anything. */
 static bool send_full(struct cpl_executor *x)
 {
@@ -450,8 +444,8 @@ static void note_source(struct cpl_executor *x, int32_t source)
     const int32_t *waiting;
     int32_t n = cpl_relay_waiting(&x->relay, source, &waiting);
     for (int32_t k = 0; k < n; k++)
-        if (--x->missing[waiting[k]] == 0)
-            send_edge(x, waiting[k]);
+        if (--x->missing[waiting[k]] == 0 && !try_send(x, waiting[k]))
+            x->wires.full[x->run.n_full++] = waiting[k];
 }
 
 /* All of in-edge e is here: what waited for it leaves first, then this rank takes its own. */

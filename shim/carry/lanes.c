@@ -37,11 +37,6 @@ struct opening {
     char why[CPL_SHARED_WHY]; /* it failed; "": it has not */
 };
 
-static int64_t in_lines(int64_t bytes)
-{
-    return (bytes + CPL_LANE_LINE - 1) / CPL_LANE_LINE * CPL_LANE_LINE;
-}
-
 static int64_t *first_lane(const struct opening *o, int from, int to)
 {
     return (int64_t *)(void *)(o->memory + CPL_SHARED_HEAD) + (int64_t)from * o->n + to;
@@ -69,7 +64,8 @@ static bool find_sizes(struct opening *o, int64_t mine)
     if (cpl_collective_Exscan(&mine, &before, 1, MPI_INT64_T, MPI_SUM, o->node) != MPI_SUCCESS ||
         cpl_collective_Allreduce(&mine, &all, 1, MPI_INT64_T, MPI_SUM, o->node) != MPI_SUCCESS)
         return false;
-    int64_t parts = in_lines(CPL_SHARED_HEAD + (int64_t)sizeof(int64_t) * o->n * o->n);
+    int64_t table = CPL_SHARED_HEAD + (int64_t)sizeof(int64_t) * o->n * o->n;
+    int64_t parts = (table + CPL_LANE_LINE - 1) / CPL_LANE_LINE * CPL_LANE_LINE;
     o->own = parts + (o->rank > 0 ? before : 0);
     o->bytes = all > 0 ? parts + all : 0;
     int64_t bytes = cpl_context.machine.lane_bytes + o->bytes;

@@ -145,16 +145,11 @@ static _Atomic uint32_t *number_of(const struct cpl_assembly *a, int seat, int w
     return (_Atomic uint32_t *)(void *)row_of(a, seat) + with;
 }
 
-static bool has_come(const struct cpl_assembly *a, int seat)
-{
-    uint32_t n = atomic_load_explicit(number_of(a, seat, a->rank), memory_order_acquire);
-    return (int32_t)(n - a->n_barriers[seat]) >= 0;
-}
-
 /* While nothing is managed yet, others may prepare, and ask this rank. */
 static void await(const struct cpl_assembly *a, int seat, int *n_idle)
 {
-    while (!has_come(a, seat))
+    const _Atomic uint32_t *come = number_of(a, seat, a->rank);
+    while ((int32_t)(atomic_load_explicit(come, memory_order_acquire) - a->n_barriers[seat]) < 0)
         if (cpl_progress_needed())
             cpl_progress_pause(++*n_idle);
         else
