@@ -58,9 +58,12 @@ static int peer_of(const struct opening *o, const struct cpl_lane_end *end)
 
 /* Where this rank's part begins, and the bytes of all. False: there are too many on a rank, or MPI
  * failed. */
-static bool find_sizes(struct opening *o, int64_t mine)
+static bool find_sizes(struct opening *o, const struct cpl_lane_ends *out)
 {
-    int64_t before = 0, all = 0;
+    int64_t mine = 0, before = 0, all = 0;
+    for (int32_t e = 0; e < out->n; e++)
+        if (peer_of(o, &out->end[e]) != MPI_UNDEFINED)
+            mine += cpl_lane_bytes(out->end[e].lane.room);
     if (cpl_collective_Exscan(&mine, &before, 1, MPI_INT64_T, MPI_SUM, o->node) != MPI_SUCCESS ||
         cpl_collective_Allreduce(&mine, &all, 1, MPI_INT64_T, MPI_SUM, o->node) != MPI_SUCCESS)
         return false;
@@ -113,15 +116,6 @@ static void find(struct opening *o, const struct cpl_lane_ends *in)
     }
 }
 
-static int64_t bytes_of(const struct opening *o, const struct cpl_lane_ends *out)
-{
-    int64_t bytes = 0;
-    for (int32_t e = 0; e < out->n; e++)
-        if (peer_of(o, &out->end[e]) != MPI_UNDEFINED)
-            bytes += cpl_lane_bytes(out->end[e].lane.room);
-    return bytes;
-}
-
 static void forget(const struct cpl_lane_ends *ends)
 {
     for (int32_t e = 0; e < ends->n; e++)
@@ -140,7 +134,7 @@ static void note_cores(const struct opening *o)
 /* On the ranks of one node. */
 static void open_on_node(struct opening *o, bool able, const struct cpl_lanes *lanes)
 {
-    if (!cpl_agree_all(o->node, able) || !find_sizes(o, bytes_of(o, &lanes->out)) || o->bytes == 0)
+    if (!cpl_agree_all(o->node, able) || !find_sizes(o, &lanes->out) || o->bytes == 0)
         return;
     o->memory = cpl_node_memory_open(o->node, o->bytes, o->why);
     if (!o->memory)

@@ -137,26 +137,21 @@ void cpl_line_drain(struct cpl_comm_state *state)
         cpl_progress_poll();
 }
 
-static bool poll_line(struct cpl_comm_state *state)
-{
-    struct cpl_line *line = state->line;
-    bool any = cpl_combined_poll(&line->combined);
-    if (line->embed.pending)
-        any |= cpl_embed_progress(state);
-    if (line->embed.piggyback.used > 0)
-        cpl_embed_release(state, false);
-    if (cpl_match_has_straight(&line->match)) {
-        cpl_progress_looked();
-        any |= cpl_match_poll(&line->match) > 0;
-    }
-    return any;
-}
-
 static bool poll(void)
 {
     bool any = false;
-    for (struct cpl_comm_state *s = cpl_context.comms.first_managed; s; s = s->line->next_managed)
-        any |= poll_line(s);
+    for (struct cpl_comm_state *s = cpl_context.comms.first_managed; s; s = s->line->next_managed) {
+        struct cpl_line *line = s->line;
+        any |= cpl_combined_poll(&line->combined);
+        if (line->embed.pending)
+            any |= cpl_embed_progress(s);
+        if (line->embed.piggyback.used > 0)
+            cpl_embed_release(s, false);
+        if (cpl_match_has_straight(&line->match)) {
+            cpl_progress_looked();
+            any |= cpl_match_poll(&line->match) > 0;
+        }
+    }
     return any;
 }
 

@@ -318,11 +318,13 @@ bool cpl_away_is_of_this_world(MPI_Group group)
     return n_others == 0;
 }
 
-/* A barrier by dissemination. It needs no memory: a rank that stayed away would leave others
- * waiting. */
-static void gather(MPI_Group group)
+/* By dissemination. It needs no memory: a rank that stayed away would leave others waiting. */
+void cpl_away_group(MPI_Group group)
 {
     int n = 0, me = MPI_UNDEFINED;
+    cpl_progress_before_wait();
+    if (!cpl_away_gathers() || group == MPI_GROUP_NULL)
+        return;
     PMPI_Group_size(group, &n);
     PMPI_Group_rank(group, &me);
     if (me == MPI_UNDEFINED || !cpl_away_is_of_this_world(group))
@@ -330,13 +332,6 @@ static void gather(MPI_Group group)
     for (int distance = 1; distance < n; distance *= 2)
         trade(cpl_away_world_rank(group, (me + distance) % n),
               cpl_away_world_rank(group, (me + n - distance) % n), CPL_AWAY_GATHER);
-}
-
-void cpl_away_group(MPI_Group group)
-{
-    cpl_progress_before_wait();
-    if (cpl_away_gathers() && group != MPI_GROUP_NULL)
-        gather(group);
 }
 
 void cpl_away_window(MPI_Win win)
