@@ -33,7 +33,7 @@ enum {
  * travel in a message of their own, always by MPI; where MPI carries the edge, both ends then
  * enlarge the room alike. */
 struct end {
-    struct cpl_lane *lane; /* not open: MPI carries the edge */
+    struct cpl_lane *lane; /* NULL: MPI carries the edge */
     unsigned char *buffer;
     int32_t n_segments;
     int64_t room;                 /* bytes of payload that fit */
@@ -116,7 +116,7 @@ static bool set_buffer(struct end *end, int64_t room)
 static bool make_end(struct end *end, struct cpl_lane_end *lane, int32_t rank, int32_t wave,
                      int64_t volume, int32_t n_segments)
 {
-    *end = (struct end){&lane->lane, .n_segments = n_segments, .room = room_for(volume)};
+    *end = (struct end){.n_segments = n_segments, .room = room_for(volume)};
     *lane = (struct cpl_lane_end){rank, wave, {.room = message_bytes(end, end->room)}};
     return set_buffer(end, end->room);
 }
@@ -135,19 +135,25 @@ static bool enlarge(struct end *end, int64_t bytes)
     }
     while (end->buffered < room && !set_buffer(end, room))
         cpl_memory_wait(&tries, "a combined message");
-    if (!end->lane->shared)
+    if (!end->lane)
         end->room = room;
     return true;
 }
 
-/* Frees the buffers of all ends, or of those with a lane, which need none. */
-static void free_buffers(struct end *ends, int32_t n, bool all)
+static void free_buffer(struct end *end)
 {
-    for (int32_t e = 0; ends && e < n; e++)
-        if (all || ends[e].lane->shared) {
-            free(ends[e].buffer);
-            ends[e].buffer = NULL;
-            ends[e].buffered = 0;
+    free(end->buffer);
+    end->buffer = NULL;
+    end->buffered = 0;
+}
+
+/* What a lane carries needs no buffer. */
+static void use_lanes(struct end *ends, const struct cpl_lane_ends *lanes)
+{
+    for (int32_t e = 0; e < lanes->n; e++)
+        if (lanes->end[e].lane.shared) {
+            ends[e].lane = &lanes->end[e].lane;
+            free_buffer(&ends[e]);
         }
 }
 
@@ -205,8 +211,10 @@ void cpl_executor_destroy(struct cpl_executor *executor)
 {
     if (!executor)
         return;
-    free_buffers(executor->in, executor->relay.slice.n_in, true);
-    free_buffers(executor->out, executor->relay.slice.n_out, true);
+    for (int32_t e = 0; e < executor->lanes.in.n; e++)
+        free_buffer(&executor->in[e]);
+    for (int32_t e = 0; e < executor->lanes.out.n; e++)
+        free_buffer(&executor->out[e]);
     cpl_lanes_close(&executor->lanes);
     cpl_relay_free(&executor->relay);
     free(executor);
@@ -252,7 +260,7 @@ static void receive(struct cpl_executor *x, int32_t e, unsigned char *to, int64_
 static void post_receives(struct cpl_executor *x)
 {
     for (int32_t e = 0; e < x->relay.slice.n_in; e++) {
-        if (x->in[e].lane->shared)
+        if (x->in[e].lane)
             x->wires.lane[x->run.n_lanes++] = e;
         else
             receive(x, e, x->in[e].buffer, message_bytes(&x->in[e], x->in[e].room),
@@ -321,7 +329,7 @@ static void send_message(struct cpl_executor *x, int32_t e, unsigned char *messa
 {
     const struct cpl_rank_plan *p = &x->relay.slice;
     struct end *out = &x->out[e];
-    const bool later = out->bytes > out->room, in_lane = out->lane->shared;
+    const bool later = out->bytes > out->room, in_lane = out->lane;
     const int64_t table = changed || later ? table_bytes(out) : 0;
     const int64_t first = (int64_t)sizeof(struct header) + table;
     const struct header header = {(table ? FLAG_LENGTHS : 0) | (later ? FLAG_LATER : 0),
@@ -348,8 +356,8 @@ static void send_message(struct cpl_executor *x, int32_t e, unsigned char *messa
 static bool try_send(struct cpl_executor *x, int32_t e)
 {
     struct end *out = &x->out[e];
-    unsigned char *slot = out->lane->shared ? cpl_lane_next(out->lane) : NULL;
-    if (out->lane->shared && !slot)
+    unsigned char *slot = out->lane ? cpl_lane_next(out->lane) : NULL;
+    if (out->lane && !slot)
         return false;
     if (x->relay.slice.out_waits[e] > 0)
         cpl_relay_delay();
@@ -515,7 +523,7 @@ void cpl_executor_start(struct cpl_executor *x, const struct cpl_payloads *paylo
 static void give_back_slots(struct cpl_executor *x)
 {
     for (int32_t e = 0; x->lanes.memory && e < x->relay.slice.n_in; e++)
-        if (x->in[e].lane->shared)
+        if (x->in[e].lane)
             cpl_lane_take(x->in[e].lane);
 }
 
@@ -583,6 +591,6 @@ void cpl_executor_open_lanes(struct cpl_executor *x, MPI_Comm comm)
     cpl_lanes_open(x ? &x->lanes : &none, comm, x != NULL);
     if (!x)
         return;
-    free_buffers(x->in, x->relay.slice.n_in, false);
-    free_buffers(x->out, x->relay.slice.n_out, false);
+    use_lanes(x->in, &x->lanes.in);
+    use_lanes(x->out, &x->lanes.out);
 }
