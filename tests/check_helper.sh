@@ -30,7 +30,7 @@ members="poll serve exchange/start exchange/progress carry/deliver carry/reducti
     carry/drop"
 # where such calls are
 pointing="advance complete_edge copy_payloads cpl_embed_take cpl_gathering_progress cpl_match_poll cpl_neighbor_op_free
-    cpl_progress_serve cpl_request_drop handle match_message poll_once receive_arrival try_send"
+    cpl_progress_serve deliver cpl_request_drop handle match_message poll_once receive_arrival try_send"
 
 # Of MPI: messages, packing; Abort where no memory comes within a second. Reduce_local adds up, which the
 # thread leaves to the program (by_thread in carry/embed.c).

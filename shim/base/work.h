@@ -28,8 +28,6 @@ void cpl_work_looked(int n_idle);
 #define cpl_work_combined(n_segments, bytes) ((void)(n_segments), (void)(bytes))
 #define cpl_work_managed()                   (void)0
 #define cpl_work_planned(ms)                 (void)(ms)
-#define cpl_work_lane_sent(bytes)            ((void)(bytes), 0.0)
-#define cpl_work_lane_came(there, bytes)     ((void)(there), (void)(bytes), true)
 #define cpl_work_looked(n_idle)              (void)(n_idle)
 #endif
 

@@ -4,8 +4,7 @@
 
 #include "shim/base/work.h"
 #include "shim/calls/pt2pt_complete.h"
-#include "shim/carry/buffered.h"
-#include "shim/carry/messages.h"
+#include "shim/carry/line.h"
 #include "shim/carry/requests.h"
 #include "shim/state/comm_state.h"
 
@@ -254,7 +253,7 @@ int cpl_pt2pt_probe(struct cpl_comm_state *state, int source, int tag, int *flag
         return MPI_SUCCESS;
     cpl_match_status(status, arrival->segment.source, arrival->segment.tag, arrival->segment.bytes,
                      false);
-    return message ? cpl_raise(state->comm, cpl_pt2pt_take_message(state, arrival, message))
+    return message ? cpl_raise(state->comm, cpl_line_take_message(state, arrival, message))
                    : MPI_SUCCESS;
 }
 
@@ -264,7 +263,7 @@ int cpl_pt2pt_imrecv(const struct cpl_span *span, MPI_Message *message, MPI_Requ
     if (!made)
         return cpl_raise(MPI_COMM_WORLD, MPI_ERR_NO_MEM);
     made->receive = (struct cpl_receive){.span = *span, .inner = MPI_REQUEST_NULL};
-    made->comm = cpl_pt2pt_receive_message(message, &made->receive);
+    made->comm = cpl_line_receive_message(message, &made->receive);
     *request = made->handle;
     return MPI_SUCCESS;
 }

@@ -5,7 +5,6 @@
 #include "shim/meet/agree.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/state/comm_state.h"
-#include "shim/state/graph.h"
 #include "shim/state/memory.h"
 #include "shim/wait/collective.h"
 

@@ -1,11 +1,9 @@
 /* Start and end of the shim (start.h). */
 #include "shim/calls/start.h"
-#include "shim/carry/buffered.h"
 #include "shim/carry/line.h"
 #include "shim/exchange/allgather.h"
 #include "shim/exchange/neighbor.h"
-#include "shim/state/device.h"
-#include "shim/state/graph.h"
+#include "shim/state/describe.h"
 #include "shim/state/hooks.h"
 #include "shim/wait/collective.h"
 #include "shim/wait/progress.h"
@@ -27,7 +25,6 @@
 #include "shim/report/report.h"
 #include "shim/state/comm_state.h"
 #include "shim/wait/assembly.h"
-#include "shim/wait/away.h"
 
 extern char **environ;
 

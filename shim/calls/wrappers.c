@@ -16,9 +16,8 @@
 #include "shim/pt2pt/pt2pt_parts.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
-#include "shim/state/graph.h"
 #include "shim/tables/words.h"
-#include "shim/wait/away.h"
+#include "shim/wait/assembly.h"
 #include "shim/wait/collective.h"
 #include "shim/wait/progress.h"
 

@@ -1,8 +1,8 @@
 /* The intercepted calls on buffers for MPI_Bsend. While something is managed, the shim itself keeps
- * buffered messages (carry/buffered.h), so a call that waits for these waits, while polling, for
+ * buffered messages (carry/requests.h), so a call that waits for these waits, while polling, for
  * the shim's, and then MPI's own have nothing to wait for but what was sent before. */
 #include "shim/calls/wrappers.h"
-#include "shim/carry/buffered.h"
+#include "shim/carry/requests.h"
 #include "shim/wait/progress.h"
 
 #include <mpi.h>
@@ -63,7 +63,7 @@ static int add_ours(MPI_Comm comm, int started, MPI_Request *request)
     ATTACHES(Comm_attach_buffer##form, (MPI_Comm comm, void *buffer, count_t size),                \
              (comm, buffer, size), cpl_buffered_attach_to_comm(true))                              \
     DETACHES(Buffer_detach##form, MPI_COMM_NULL, (void *buffer, count_t *size), (buffer, size),    \
-             cpl_buffered_detach())                                                                \
+             cpl_buffered_attach(0))                                                               \
     DETACHES(Comm_detach_buffer##form, comm, (MPI_Comm comm, void *buffer, count_t *size),         \
              (comm, buffer, size), cpl_buffered_attach_to_comm(false))
 OF_BOTH_COUNTS(, int)

@@ -6,7 +6,7 @@
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
 #include "shim/tables/words.h"
-#include "shim/wait/away.h"
+#include "shim/wait/assembly.h"
 #include "shim/wait/progress.h"
 
 #include <mpi.h>

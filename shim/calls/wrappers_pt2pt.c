@@ -3,8 +3,7 @@
  * anything is managed, calls that wait poll. */
 #include "shim/calls/pt2pt_complete.h"
 #include "shim/calls/wrappers.h"
-#include "shim/carry/buffered.h"
-#include "shim/carry/messages.h"
+#include "shim/carry/line.h"
 #include "shim/carry/requests.h"
 #include "shim/wait/progress.h"
 
@@ -130,7 +129,7 @@ IRECV_FORM(Irecv_c, MPI_Count)
 static bool is_taken(const MPI_Message *message, void *buf, MPI_Count count, MPI_Datatype type,
                      struct cpl_span *span)
 {
-    return message && cpl_pt2pt_has_message(*message) &&
+    return message && cpl_line_has_message(*message) &&
            cpl_describe(buf, count, type, 0, true, span);
 }
 

@@ -1,4 +1,4 @@
-/* The intercepted calls on windows that may wait inside MPI for other ranks (wait/away.h).
+/* The intercepted calls on windows that may wait inside MPI for other ranks (wait/assembly.h).
  *
  * MPI_Win_start waits for the posts of its group, and MPI_Win_lock for other ranks to unlock. The
  * shim sends messages about both and waits for these while polling; MPI's own call then need not
@@ -8,13 +8,13 @@
  * is between MPI_Win_post and MPI_Win_wait or between MPI_Win_start and MPI_Win_complete
  * (cpl_context.n_epochs). Thread rule: as the shim's. */
 #include "shim/calls/wrappers.h"
-#include "shim/carry/buffered.h"
+#include "shim/carry/requests.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/appointment.h"
 #include "shim/state/context.h"
 #include "shim/state/hooks.h"
 #include "shim/state/memory.h"
-#include "shim/wait/away.h"
+#include "shim/wait/assembly.h"
 #include "shim/wait/collective.h"
 #include "shim/wait/progress.h"
 
@@ -25,7 +25,7 @@
 
 #define ALL_RANKS (-1)
 
-#define TAG 8 /* on cpl_context.comms.away, beside those of away.c */
+#define TAG 8 /* on cpl_context.comms.away, beside those of wait/assembly.c */
 
 /* What a message says: about a lock of the receiver's part; that the sender has granted its own, or
  * has posted. */
@@ -300,7 +300,7 @@ void cpl_window_end(void)
     windows.listens = false;
 }
 
-const struct cpl_hooks cpl_window_hooks = {.name = "windows", .poll = poll, .prepare = prepare};
+const struct cpl_hooks cpl_window_hooks = {.poll = poll, .prepare = prepare};
 
 EXPORT int MPI_Win_test(MPI_Win win, int *flag)
 {

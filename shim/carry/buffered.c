@@ -1,11 +1,9 @@
-/* Sends from copies in the shim's memory (buffered.h). */
-#include "shim/carry/buffered.h"
+/* Sends from copies in the shim's memory (requests.h). */
+#include "shim/carry/requests.h"
+
+#include "shim/state/describe.h"
 #include "shim/state/hooks.h"
 #include "shim/wait/progress.h"
-
-#include "shim/carry/requests.h"
-#include "shim/state/context.h"
-#include "shim/state/describe.h"
 
 #include <stdlib.h>
 #include <utlist.h>
@@ -30,14 +28,8 @@ struct cpl_flush {
 
 void cpl_buffered_attach(int64_t size)
 {
-    cpl_context.requests.buffered.attached = true;
     cpl_context.requests.buffered.size = size;
     cpl_context.requests.buffered.used = 0;
-}
-
-void cpl_buffered_detach(void)
-{
-    cpl_context.requests.buffered.attached = false;
 }
 
 void cpl_buffered_attach_to_comm(bool yes)
@@ -82,7 +74,7 @@ int cpl_buffered_iflush(MPI_Comm of, MPI_Request inner, MPI_Request *request)
 bool cpl_buffered_has_room(int64_t bytes)
 {
     const struct cpl_buffered *b = &cpl_context.requests.buffered;
-    return b->n_of_comms > 0 || (b->attached && bytes + MPI_BSEND_OVERHEAD <= b->size - b->used);
+    return b->n_of_comms > 0 || bytes + MPI_BSEND_OVERHEAD <= b->size - b->used;
 }
 
 int cpl_buffered_send(const struct cpl_span *span, int dest, int tag, MPI_Comm comm, MPI_Comm of)
@@ -168,4 +160,4 @@ static bool poll(void)
     return poll_flushes() || any;
 }
 
-const struct cpl_hooks cpl_buffered_hooks = {.name = "buffered sends", .poll = poll};
+const struct cpl_hooks cpl_buffered_hooks = {.poll = poll};

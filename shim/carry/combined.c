@@ -240,12 +240,6 @@ void cpl_combined_align(struct cpl_combined *combined)
         combined->plan[p]->mine = combined->n_aligned << ALIGN_BITS;
 }
 
-/* The place of payload k in the instance that this rank has begun; -1: none. */
-static int32_t place_own(const struct cpl_relay *relay, int32_t k)
-{
-    return k >= 0 && k < relay->slice.n_payloads ? relay->next[-1 - k] : -1;
-}
-
 /* The lane of an out-edge that carries one payload, to its destination, and waits for that only;
  * NULL: it is another one, has left, or is held. */
 static struct cpl_lane *lane_alone(const struct cpl_combined_plan *plan,
@@ -283,13 +277,15 @@ int cpl_combined_put(struct cpl_combined *combined, int p, int32_t k,
                      const struct cpl_span *span, bool only)
 {
     struct cpl_combined_plan *plan = combined->plan[p];
-    int32_t place = place_own(&plan->relay, k), e = place >= 0 ? plan->relay.out_edge[place] : -1;
+    const struct cpl_relay *relay = &plan->relay;
+    int32_t place = k >= 0 && k < relay->slice.n_payloads ? relay->next[-1 - k] : -1;
+    int32_t e = place >= 0 ? relay->out_edge[place] : -1;
     struct instance *instance = find_instance(combined, p, plan->mine);
     struct cpl_lane *lane =
         only && e >= 0 && instance ? lane_alone(plan, instance, e, segment->dest) : NULL;
     int result;
     if (!lane || !write_alone(lane, segment, payload, span, &result))
-        return put(combined, &plan->relay, instance, place, segment, payload, span);
+        return put(combined, relay, instance, place, segment, payload, span);
     if (result != MPI_SUCCESS)
         return result;
     combined->sent++;
@@ -324,7 +320,7 @@ static void handle_segment(struct cpl_combined *combined, const struct header *h
         return;
     }
     if (in_edge >= 0)
-        combined->plan[header->plan]->count.forwarded += segment->payload_bytes;
+        combined->plan[header->plan]->relay.forwarded += segment->payload_bytes;
     cpl_relay_delay();
     const struct cpl_relay *relay = in_edge >= 0 ? &combined->plan[header->plan]->relay : NULL;
     const int32_t *first = relay ? relay->slice.in_first + in_edge : NULL;
@@ -430,29 +426,29 @@ static bool poll_mpi(struct cpl_combined *combined)
 /* Whether MPI is to be looked at: mostly not where lanes have brought something, else always where
  * planned messages come by it. Where all come by lanes a look at MPI takes longer than all of
  * those, and may give the core away; so ranks look at it ever more rarely while it has nothing. */
-static bool is_turn_of_mpi(struct cpl_combined *combined, bool any)
+static bool is_turn_of_mpi(struct cpl_combined_receives *receives, bool any)
 {
-    struct cpl_combined_lanes *lanes = &combined->lanes;
-    if (any && ++lanes->n_busy < MOST_BUSY)
+    if (any && ++receives->n_busy < MOST_BUSY)
         return false;
-    lanes->n_busy = 0;
-    return !lanes->take_all || lanes->looks == 0 || --lanes->looks == 0;
+    receives->n_busy = 0;
+    return !receives->rare || receives->looks == 0 || --receives->looks == 0;
 }
 
 static void note_mpi(struct cpl_combined *combined, bool any)
 {
+    struct cpl_combined_receives *receives = &combined->receives;
     int most = cpl_context.machine.shares_cores ? MOST_SHARED : MOST_OWN;
     if (!cpl_context.machine.shares_cores && combined->lanes.in.n > 0)
         most += MOST_LOOKS / combined->lanes.in.n;
-    int longer = 2 * combined->lanes.pause + 1;
-    combined->lanes.pause = any ? 0 : longer < most ? longer : most;
-    combined->lanes.looks = combined->lanes.pause;
+    int longer = 2 * receives->pause + 1;
+    receives->pause = any ? 0 : longer < most ? longer : most;
+    receives->looks = receives->pause;
 }
 
 bool cpl_combined_poll(struct cpl_combined *combined)
 {
     bool any = poll_lanes(combined);
-    if (is_turn_of_mpi(combined, any)) {
+    if (is_turn_of_mpi(&combined->receives, any)) {
         bool came = poll_mpi(combined);
         note_mpi(combined, came);
         any |= came;
@@ -509,7 +505,9 @@ static bool allocate_plan(struct cpl_combined_plan *plan)
 
 struct cpl_combined_counts cpl_combined_counts(const struct cpl_combined *combined, int plan)
 {
-    return combined->plan[plan]->count;
+    struct cpl_combined_counts count = combined->plan[plan]->count;
+    count.forwarded = combined->plan[plan]->relay.forwarded;
+    return count;
 }
 
 int cpl_combined_add_plan(struct cpl_combined *combined, int32_t *words, int32_t n_words)
@@ -533,7 +531,8 @@ void cpl_combined_open_lanes(struct cpl_combined *combined, MPI_Comm comm, bool 
     const struct cpl_rank_plan *slices[CPL_MAX_COMBINED_PLANS];
     for (int p = 0; p < combined->n_plans; p++)
         slices[p] = &combined->plan[p]->relay.slice;
-    cpl_combined_lanes_open(&combined->lanes, comm, able, slices, combined->n_plans);
+    combined->receives.rare =
+        cpl_combined_lanes_open(&combined->lanes, comm, able, slices, combined->n_plans);
     for (int p = 0; p < combined->n_plans; p++)
         for (int32_t e = 0; e < slices[p]->n_out; e++)
             combined->plan[p]->lane[e] =

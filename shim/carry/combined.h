@@ -1,7 +1,7 @@
 /* Combined messages: segments on their way on a managed communicator's private communicator,
  * combined and forwarded by plans (doc/point-to-point.md).
  *
- * A combined message is one message, by a lane (combined_lanes.h) or by MPI: a header (plan,
+ * A combined message is one message, by a lane or by MPI: a header (plan,
  * instance, wave), then segments. A plan is only policy: an intermediate holds segments while the
  * plan says that more are coming, and for a bounded time; what is unexpected goes straight to its
  * destination.
@@ -13,20 +13,100 @@
 #ifndef CARPOOL_COMBINED_H
 #define CARPOOL_COMBINED_H
 
-#include "shim/carry/combined_lanes.h"
+#include "shim/carry/lanes.h"
 #include "shim/carry/match.h"
 #include "shim/carry/relay.h"
-#include "shim/carry/send_buffers.h"
 
 #include <mpi.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define CPL_MAX_COMBINED_PLANS 16
 #define CPL_NO_PLAN            (-1)
 #define CPL_COMBINED_RECEIVES  8
 #define CPL_COMBINED_BYTES     (48 << 10) /* the most that one message carries, with its header */
+
+/* ---- send_buffers.c: their buffers, filled with segments, given to MPI, and used again when MPI
+ * has sent them; that is looked at only when no buffer is left. From a zeroed struct on: take,
+ * append, send or spare, cpl_send_buffers_free. Memory is waited for (state/memory.h), since others
+ * wait for what rides. ---- */
+
+/* A combined message that is being filled or sent. */
+struct cpl_send_buffer {
+    struct cpl_send_buffer *next; /* spare */
+    int number;                   /* its place in the arrays below */
+    size_t used, room;
+    uint32_t n_segments;
+    unsigned char *bytes; /* begins with room for a header */
+};
+
+struct cpl_send_buffers {
+    struct cpl_send_buffer *spare; /* not in use */
+    int n_made, room;              /* buffers made; places in the three arrays below */
+    int n_sending, reap_at;        /* that MPI is sending; at how many to look at them again */
+    struct cpl_send_buffer **made;
+    MPI_Request *request; /* theirs; MPI_REQUEST_NULL: MPI is not sending it */
+    int *complete;
+};
+
+/* An empty combined message with room for a header of `head` bytes and `more` behind it. */
+struct cpl_send_buffer *cpl_send_buffers_take(struct cpl_send_buffers *buffers, size_t head,
+                                              size_t more);
+
+/* A combined message that is not to be sent. */
+void cpl_send_buffers_spare(struct cpl_send_buffers *buffers, struct cpl_send_buffer *buffer);
+
+/* Makes room for more bytes behind those that are used. */
+void cpl_send_buffer_enlarge(struct cpl_send_buffer *buffer, size_t more);
+static inline void cpl_send_buffer_make_room(struct cpl_send_buffer *buffer, size_t more)
+{
+    if (buffer->used + more > buffer->room)
+        cpl_send_buffer_enlarge(buffer, more);
+}
+
+/* Appends a segment. Returns where its payload belongs. */
+static inline unsigned char *cpl_send_buffer_append(struct cpl_send_buffer *buffer,
+                                                    const struct cpl_segment *segment)
+{
+    size_t bytes = cpl_segment_bytes(segment);
+    cpl_send_buffer_make_room(buffer, bytes);
+    unsigned char *at = buffer->bytes + buffer->used;
+    buffer->used += bytes;
+    buffer->n_segments++;
+    memcpy(at, segment, sizeof *segment);
+    if (segment->payload_bytes % 8) /* nothing that was here before travels in the padding */
+        memset(buffer->bytes + buffer->used - 8, 0, 8);
+    return at + sizeof *segment;
+}
+
+/* Gives a combined message to MPI. Returns false when MPI refuses it: it is lost, and the log says
+ * so. */
+bool cpl_send_buffers_send(struct cpl_send_buffers *buffers, struct cpl_send_buffer *buffer,
+                           int dest, int tag, MPI_Comm comm);
+
+/* Waits until all combined messages have been sent; frees all. */
+void cpl_send_buffers_free(struct cpl_send_buffers *buffers);
+
+/* ---- combined_lanes.c: one lane to each rank of the node that an edge of a plan leads to, one
+ * from each that an edge comes from, whatever the plan. A combined message that finds its lane
+ * full, or is too long for it, goes by MPI like those between nodes: segments are numbered, so
+ * combined messages need no order. ---- */
+
+/* Opens them for the edges of n slices, alike on all ranks; able: false when this rank cannot take
+ * part. Where it fails there are none. Returns whether all combined messages of plans that come
+ * here come by lanes. Collective, as cpl_lanes_open. */
+bool cpl_combined_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able,
+                             const struct cpl_rank_plan *const *slices, int n);
+
+/* The lane to a rank; NULL: there is none. It stays until they are freed. */
+struct cpl_lane *cpl_combined_lanes_to(const struct cpl_lanes *lanes, int32_t dest);
+
+/* Frees all; nothing may be under way. */
+void cpl_combined_lanes_free(struct cpl_lanes *lanes);
+
+/* ---- combined.c ---- */
 
 struct cpl_combined_plan;
 
@@ -43,6 +123,9 @@ struct cpl_combined_receives {
     unsigned char *buffer; /* theirs; NULL: none is posted */
     int next;              /* the one that was posted first, mostly */
     unsigned n_looks;      /* at them */
+    bool rare;             /* all combined messages of plans that come here come by lanes */
+    int looks, pause;      /* at lanes, before the next one at these: still, and in all */
+    int n_busy;            /* looks since that one that have found something */
 };
 
 struct cpl_combined {
@@ -53,7 +136,7 @@ struct cpl_combined {
     int n_plans;
     struct cpl_combined_plan *plan[CPL_MAX_COMBINED_PLANS];
     struct cpl_send_buffers buffers;
-    struct cpl_combined_lanes lanes;
+    struct cpl_lanes lanes; /* ranks ascend */
     int64_t sent, received; /* combined messages, for draining */
     int n_holding;          /* out-edges that hold segments */
     struct cpl_combined_receives receives;

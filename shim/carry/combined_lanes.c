@@ -1,7 +1,5 @@
-/* Lanes of combined messages (combined_lanes.h). */
-#include "shim/carry/combined_lanes.h"
-
-#include "shim/carry/match.h"
+/* Lanes of combined messages (combined.h). */
+#include "shim/carry/combined.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -77,20 +75,20 @@ static bool compress(struct cpl_lane_ends *side)
     return n == n_before;
 }
 
-void cpl_combined_lanes_open(struct cpl_combined_lanes *lanes, MPI_Comm comm, bool able,
+bool cpl_combined_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able,
                              const struct cpl_rank_plan *const *slices, int n)
 {
     bool ready =
         able && list_side(&lanes->out, true, slices, n) && list_side(&lanes->in, false, slices, n);
-    if (cpl_lanes_open(&lanes->lanes, comm, ready, &lanes->out, &lanes->in)) {
-        compress(&lanes->out);
-        lanes->take_all = compress(&lanes->in);
-    } else {
+    if (!cpl_lanes_open(lanes, comm, ready)) {
         cpl_combined_lanes_free(lanes);
+        return false;
     }
+    compress(&lanes->out);
+    return compress(&lanes->in);
 }
 
-struct cpl_lane *cpl_combined_lanes_to(const struct cpl_combined_lanes *lanes, int32_t dest)
+struct cpl_lane *cpl_combined_lanes_to(const struct cpl_lanes *lanes, int32_t dest)
 {
     const struct cpl_lane_ends *out = &lanes->out;
     int32_t low = 0, high = out->n;
@@ -104,10 +102,10 @@ struct cpl_lane *cpl_combined_lanes_to(const struct cpl_combined_lanes *lanes, i
     return low < out->n && out->end[low].rank == dest ? &out->end[low].lane : NULL;
 }
 
-void cpl_combined_lanes_free(struct cpl_combined_lanes *lanes)
+void cpl_combined_lanes_free(struct cpl_lanes *lanes)
 {
-    cpl_lanes_close(&lanes->lanes);
+    cpl_lanes_close(lanes);
     free(lanes->out.end);
     free(lanes->in.end);
-    lanes->out = lanes->in = (struct cpl_lane_ends){.n = 0};
+    *lanes = (struct cpl_lanes){.memory = NULL};
 }

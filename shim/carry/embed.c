@@ -9,7 +9,6 @@
 #include "shim/carry/requests.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/hooks.h"
-#include "shim/state/memory.h"
 #include "shim/wait/assembly.h"
 #include "shim/wait/collective.h"
 #include "shim/wait/progress.h"
@@ -47,7 +46,7 @@ void cpl_embed_free(struct cpl_embed *embed)
 {
     free(embed->points);
     free(embed->slot);
-    free(embed->piggyback);
+    free(embed->piggyback.bytes);
     *embed = (struct cpl_embed){.on = false};
 }
 
@@ -63,29 +62,22 @@ static size_t send_alone(struct cpl_line *line, const unsigned char *segment)
     return cpl_segment_bytes(&head);
 }
 
-/* Room for a segment. */
-static unsigned char *load(struct cpl_embed *embed, size_t bytes)
-{
-    if (embed->used + bytes > embed->room) {
-        embed->room = 2 * (embed->used + bytes) + 4096;
-        embed->piggyback = cpl_memory_grow(embed->piggyback, embed->room, "messages in reductions");
-    }
-    if (embed->used == 0)
-        embed->since = PMPI_Wtime();
-    embed->used += bytes;
-    return embed->piggyback + embed->used - bytes;
-}
-
 size_t cpl_embed_take(struct cpl_line *line, const unsigned char *segment)
 {
+    struct cpl_send_buffer *held = &line->embed.piggyback;
     struct cpl_segment head;
     memcpy(&head, segment, sizeof head);
     size_t bytes = cpl_segment_bytes(&head);
-    if (head.dest == line->combined.rank)
+    if (head.dest == line->combined.rank) {
         line->combined.deliver(line->combined.context, &head, segment + sizeof head);
-    else
-        memcpy(load(&line->embed, bytes), segment, bytes);
-    if (head.source != line->combined.rank && head.dest != line->combined.rank)
+        return bytes;
+    }
+    if (held->used == 0)
+        line->embed.since = PMPI_Wtime();
+    cpl_send_buffer_make_room(held, bytes);
+    memcpy(held->bytes + held->used, segment, bytes);
+    held->used += bytes;
+    if (head.source != line->combined.rank)
         line->embed.forwarded += head.payload_bytes;
     return bytes;
 }
@@ -93,12 +85,12 @@ size_t cpl_embed_take(struct cpl_line *line, const unsigned char *segment)
 void cpl_embed_release(struct cpl_comm_state *state, bool all)
 {
     struct cpl_line *line = state->line;
-    struct cpl_embed *embed = &line->embed;
-    if (embed->used == 0 || (!all && PMPI_Wtime() - embed->since < line->combined.hold_seconds))
+    struct cpl_send_buffer *held = &line->embed.piggyback;
+    if (held->used == 0 || (!all && PMPI_Wtime() - line->embed.since < line->combined.hold_seconds))
         return;
-    for (size_t at = 0; at < embed->used;)
-        at += send_alone(line, embed->piggyback + at);
-    embed->used = 0;
+    for (size_t at = 0; at < held->used;)
+        at += send_alone(line, held->bytes + at);
+    held->used = 0;
 }
 
 static struct cpl_embed_slot *slot_of(struct cpl_embed *embed, uint32_t number, int32_t step)
@@ -133,6 +125,7 @@ static void send(struct cpl_reduction *r, int to, int32_t step, int mask, int va
 {
     struct cpl_line *line = r->state->line;
     struct cpl_embed *embed = &line->embed;
+    struct cpl_send_buffer *held = &embed->piggyback;
     uint64_t bytes = r->bytes;
     struct cpl_send_buffer *buffer =
         cpl_combined_open(&line->combined, sizeof bytes + padded(r->bytes));
@@ -141,14 +134,14 @@ static void send(struct cpl_reduction *r, int to, int32_t step, int mask, int va
     if (r->bytes > 0)
         memcpy(buffer->bytes + buffer->used + sizeof bytes, r->vector, r->bytes);
     buffer->used += sizeof bytes + padded(r->bytes);
-    for (size_t at = 0; at < embed->used;) {
+    for (size_t at = 0; at < held->used;) {
         struct cpl_segment head;
-        unsigned char *segment = embed->piggyback + at;
+        unsigned char *segment = held->bytes + at;
         memcpy(&head, segment, sizeof head);
         size_t more = cpl_segment_bytes(&head);
         at += more;
         if ((cpl_hypercube_corner(&r->cube, head.dest) & mask) != value) {
-            memmove(embed->piggyback + kept, segment, more);
+            memmove(held->bytes + kept, segment, more);
             kept += more;
             continue;
         }
@@ -158,7 +151,7 @@ static void send(struct cpl_reduction *r, int to, int32_t step, int mask, int va
         else
             send_alone(line, segment);
     }
-    embed->used = kept;
+    held->used = kept;
     embed->n_sends++;
     cpl_combined_send_reduction(&line->combined, buffer, to, embed->number, step);
 }
@@ -281,21 +274,11 @@ static void prepare(struct cpl_reduction *r, struct cpl_comm_state *state,
         memcpy(vector, input, r->bytes);
 }
 
-/* Takes the messages that wait for the reduction. */
-static void piggyback(struct cpl_comm_state *state, bool blocking)
-{
-    CPL_EACH_HOOKS(hooks)
-    {
-        if (hooks->piggyback)
-            hooks->piggyback(state, blocking);
-    }
-}
-
-/* Starts a reduction behind those that are pending. */
+/* Starts a reduction behind those that are pending, with the messages that wait for it. */
 static void enqueue(struct cpl_reduction *r, bool blocking)
 {
     struct cpl_embed *embed = &r->state->line->embed;
-    piggyback(r->state, blocking);
+    CPL_CALL_HOOKS(piggyback, (r->state, blocking));
     r->next = NULL;
     LL_APPEND(embed->pending, r);
     cpl_embed_progress(r->state);
@@ -415,16 +398,6 @@ static void decide(struct cpl_comm_state *state, struct cpl_embed_kind *kind)
                 kind->blocking ? "blocking" : "nonblocking", (long long)kind->count,
                 trusted ? "the bits are MPI's; they carry messages from now on"
                         : "MPI adds up in another order; left to MPI (CARPOOL_EMBED=all does not)");
-}
-
-struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, int64_t count,
-                                       MPI_Datatype type, MPI_Op op, bool blocking)
-{
-    struct cpl_embed_kind *kind =
-        cpl_embed_kind_find(&state->line->embed.kinds, op, type, count, blocking);
-    bool is_mpis =
-        !kind || kind->verdict == CPL_EMBED_REFUSED || kind->verdict == CPL_EMBED_UNDECIDED;
-    return is_mpis ? NULL : kind;
 }
 
 int cpl_embed_allreduce(struct cpl_comm_state *state, struct cpl_embed_kind *kind, const void *send,

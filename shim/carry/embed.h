@@ -22,17 +22,72 @@
 #ifndef CARPOOL_EMBED_H
 #define CARPOOL_EMBED_H
 
-#include "shim/carry/embed_kind.h"
+#include "shim/carry/combined.h"
 
 #include <mpi.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+/* ---- embed_kind.c: kinds of small reductions: their operation, type and length of vectors, and
+ * whether the shim's results are known to be MPI's, so that it may carry them out ---- */
+
 struct cpl_comm_state;
+
+#define CPL_EMBED_KINDS  16   /* the most kinds of a communicator */
+#define CPL_EMBED_VECTOR 1024 /* the most bytes of a small reduction's vector */
+
+enum cpl_embed_verdict {
+    CPL_EMBED_REFUSED,   /* MPI carries them out */
+    CPL_EMBED_BEHIND,    /* they come when the messages have been waited for: they carry none */
+    CPL_EMBED_COMPARING, /* to be compared with MPI's on vectors of our own (embed_probe.c) */
+    CPL_EMBED_UNDECIDED, /* to be compared, but nonblocking: MPI's until the ranks meet */
+    CPL_EMBED_IN_ORDER,  /* the shim's results have MPI's bits when combined in the ranks' order */
+    CPL_EMBED_ANY_ORDER  /* the result is the same in any order, or the user accepts any order */
+};
+
+/* What is known of one kind of reduction on a communicator: alike on all ranks. */
+struct cpl_embed_kind {
+    MPI_Op op;
+    MPI_Datatype type;
+    int64_t count;
+    bool blocking;
+    int64_t extent; /* extent of the type, in bytes */
+    enum cpl_embed_verdict verdict;
+};
+
+struct cpl_embed_kinds {
+    int n;
+    struct cpl_embed_kind kind[CPL_EMBED_KINDS];
+};
+
+/* The verdict on a reduction that MPI accepts: REFUSED, COMPARING or ANY_ORDER. Alike on all ranks;
+ * local. */
+enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op op);
+
+/* The kind of a reduction, which MPI accepts, on a communicator, which has a state of its own, if
+ * it is to be carried out here; NULL: it is MPI's. The same answer on all ranks. Local. */
+struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, int64_t count,
+                                       MPI_Datatype type, MPI_Op op, bool blocking);
+
+/* embed_probe.c: test vectors that show whether the shim's reductions have MPI's bits: both reduce
+ * them, and the results are compared. The program's data would prove nothing: flags, zeros and
+ * small whole numbers give the same result in any order of adding. The test vectors do not: they
+ * have values of widely different magnitude, pairs of values that cancel each other, so that the
+ * result depends on what is added between the two, and for minima and maxima zeros of both signs
+ * and NaNs.
+ *
+ * cpl_embed_can_probe: whether there are some of a datatype. cpl_embed_probe_fill: fills the k-th
+ * one of a rank: count elements, including padding bytes. Local. */
+#define CPL_EMBED_PROBES 36 /* number of test vectors */
+bool cpl_embed_can_probe(MPI_Datatype type);
+void cpl_embed_probe_fill(void *vector, int64_t count, MPI_Datatype type, MPI_Op op, int k,
+                          int rank, int n_ranks);
+
+/* ---- embed.c ---- */
+
 struct cpl_line;
 struct cpl_reduction;
-struct cpl_segment;
 
 /* A vector that has come for one step of a reduction. */
 struct cpl_embed_slot {
@@ -46,18 +101,17 @@ struct cpl_embed {
     bool tried;   /* the last reduction was compared, so it took longer */
     struct cpl_embed_kinds kinds;
     int32_t *points; /* of the ranks, then the ranks at the points; NULL: rank i is point i */
-    struct cpl_reduction *pending; /* started and not over, in order; the first one runs */
-    int n_slots;                   /* slots of one reduction */
-    struct cpl_embed_slot *slot;   /* of this one and the next, in which others may be already */
-    uint32_t number;               /* number of the reduction: how many there were before */
-    unsigned char *piggyback;      /* segments for other ranks, in the layout of a batch */
-    size_t used, room;
-    double since;         /* when the first of these segments came, in seconds */
-    int64_t n_reductions; /* reductions that were carried out here */
-    int64_t n_sends;      /* messages that this rank sent for them */
-    int64_t forwarded;    /* bytes of payload that this rank passed on for others */
-    int64_t n_segments;   /* segments of this rank's batches that reductions took */
-    int64_t n_late;       /* segments that this rank sent on alone */
+    struct cpl_reduction *pending;    /* started and not over, in order; the first one runs */
+    int n_slots;                      /* slots of one reduction */
+    struct cpl_embed_slot *slot;      /* of this one and the next, in which others may be already */
+    uint32_t number;                  /* number of the reduction: how many there were before */
+    struct cpl_send_buffer piggyback; /* segments for other ranks */
+    double since;                     /* when the first of these segments came, in seconds */
+    int64_t n_reductions;             /* reductions that were carried out here */
+    int64_t n_sends;                  /* messages that this rank sent for them */
+    int64_t forwarded;                /* bytes of payload that this rank passed on for others */
+    int64_t n_segments;               /* segments of this rank's batches that reductions took */
+    int64_t n_late;                   /* segments that this rank sent on alone */
 };
 
 /* Allocates memory on a communicator that is becoming managed. The caller agrees on whether to use
@@ -83,11 +137,6 @@ void cpl_embed_arrived(void *state, uint32_t number, int32_t step, const unsigne
 
 /* Sends segments on alone: those that were held too long, or all. */
 void cpl_embed_release(struct cpl_comm_state *state, bool all);
-
-/* The kind of a reduction, which MPI accepts, on a communicator, which has a state of its own, if
- * it is to be carried out here; NULL: it is MPI's. The same answer on all ranks. Local. */
-struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, int64_t count,
-                                       MPI_Datatype type, MPI_Op op, bool blocking);
 
 /* Carries a reduction out, with the batch in it; in memory, without any, where reductions carry no
  * messages (`on` is false). Returns MPI's result. Collective. */

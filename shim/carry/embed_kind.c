@@ -1,7 +1,8 @@
-/* Kinds of small reductions (embed_kind.h). */
-#include "shim/carry/embed_kind.h"
+/* Kinds of small reductions (embed.h). */
+#include "shim/carry/embed.h"
 
-#include "shim/state/context.h"
+#include "shim/carry/line.h"
+#include "shim/state/comm_state.h"
 #include "shim/state/datatype.h"
 
 #include <stddef.h>
@@ -75,8 +76,11 @@ enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op 
     return cpl_embed_can_probe(type) ? CPL_EMBED_COMPARING : CPL_EMBED_REFUSED;
 }
 
-struct cpl_embed_kind *cpl_embed_kind_find(struct cpl_embed_kinds *kinds, MPI_Op op,
-                                           MPI_Datatype type, int64_t count, bool blocking)
+/* The kind of a reduction, which is added if it is new; NULL: it is refused, or there are too many.
+ * The same on all ranks, because they make the same reductions. The program's own operations, whose
+ * handles may differ between ranks, take no place. */
+static struct cpl_embed_kind *find(struct cpl_embed_kinds *kinds, MPI_Op op, MPI_Datatype type,
+                                   int64_t count, bool blocking)
 {
     int64_t extent = 0;
     for (int k = 0; k < kinds->n; k++) {
@@ -98,4 +102,13 @@ struct cpl_embed_kind *cpl_embed_kind_find(struct cpl_embed_kinds *kinds, MPI_Op
         .extent = extent,
         .verdict = verdict == CPL_EMBED_COMPARING && !blocking ? CPL_EMBED_UNDECIDED : verdict};
     return kind;
+}
+
+struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, int64_t count,
+                                       MPI_Datatype type, MPI_Op op, bool blocking)
+{
+    struct cpl_embed_kind *kind = find(&state->line->embed.kinds, op, type, count, blocking);
+    bool is_mpis =
+        !kind || kind->verdict == CPL_EMBED_REFUSED || kind->verdict == CPL_EMBED_UNDECIDED;
+    return is_mpis ? NULL : kind;
 }

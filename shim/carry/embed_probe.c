@@ -1,5 +1,5 @@
-/* Vectors that tell orders of reducing apart (embed_kind.h). */
-#include "shim/carry/embed_kind.h"
+/* Vectors that tell orders of reducing apart (embed.h). */
+#include "shim/carry/embed.h"
 
 #include "planner/base/hash.h"
 

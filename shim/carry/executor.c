@@ -3,8 +3,9 @@
 
 #include "shim/base/log.h"
 #include "shim/base/work.h"
-#include "shim/carry/ends.h"
+#include "shim/carry/lanes.h"
 #include "shim/state/context.h"
+#include "shim/state/memory.h"
 #include "shim/wait/collective.h"
 #include "shim/wait/progress.h"
 
@@ -19,14 +20,29 @@ struct header {
     uint32_t exchange; /* number of the exchange, as a check */
 };
 
-_Static_assert(sizeof(struct header) == CPL_END_HEADER, "ends have room for the header");
-
 enum {
     FLAG_LENGTHS = 1, /* the table of lengths follows the payloads */
     FLAG_LATER = 2    /* the payloads follow in a message of their own */
 };
 
-#define LENGTH_STRAIGHT UINT32_MAX /* in a table of lengths: sent straight by its owner */
+#define LENGTH_STRAIGHT ((uint32_t)CPL_STRAIGHT) /* in a table of lengths */
+#define SMALLEST_ROOM   64 /* bytes of payload that an edge has room for at least */
+
+/* Either end of an edge: where its messages lie, and how long they may be. What MPI carries lies in
+ * a buffer, what a lane carries in the lane. The room is the same at both ends. Payloads beyond it
+ * travel in a message of their own, always by MPI; where MPI carries the edge, both ends then
+ * enlarge the room alike. */
+struct end {
+    struct cpl_lane *lane; /* NULL: MPI carries the edge */
+    unsigned char *buffer;
+    int32_t n_segments;
+    int64_t room;                 /* bytes of payload that fit */
+    int64_t buffered;             /* bytes of payload that fit in the buffer */
+    int64_t bytes;                /* of payload in the present message */
+    const unsigned char *payload; /* in-edge: the payloads that have come */
+    bool used;                    /* a table of lengths has passed */
+    bool awaits_payload; /* in-edge: the first message came, the payloads are still to come */
+};
 
 /* One run. */
 struct run {
@@ -51,27 +67,95 @@ struct wires {
     int32_t *full; /* n_out: out-edges that wait for a slot */
 };
 
-/* The segments of the plan. */
-struct segments {
-    int32_t *in_edge;     /* per in-segment */
-    uint32_t *in_length;  /* per in-segment */
-    int64_t *in_offset;   /* per in-segment, from the start of the payloads */
-    uint32_t *out_length; /* per out-segment */
-};
-
 struct cpl_executor {
     struct cpl_relay relay;
     MPI_Comm comm;
     int first_tag;
     uint32_t exchange;
-    int64_t forwarded;
-    struct cpl_end *in, *out;
-    struct segments segments;
-    int32_t *missing; /* per out-edge (relay.h) */
+    struct end *in, *out;
+    int32_t *in_edge; /* per in-segment, as the next two */
+    uint32_t *in_length;
+    int64_t *in_offset;   /* from the start of the payloads */
+    uint32_t *out_length; /* per out-segment */
+    int32_t *missing;     /* per out-edge (relay.h) */
     struct cpl_lanes lanes;
     struct wires wires;
     struct run run; /* the present one */
 };
+
+static int64_t table_bytes(const struct end *end)
+{
+    return (int64_t)sizeof(uint32_t) * end->n_segments;
+}
+
+/* Bytes of the longest message with so many of payload. */
+static int64_t message_bytes(const struct end *end, int64_t room)
+{
+    return (int64_t)sizeof(struct header) + room + table_bytes(end);
+}
+
+/* Room for payloads of about `bytes`, with space to grow. */
+static int64_t room_for(int64_t bytes)
+{
+    return bytes < SMALLEST_ROOM / 2 ? SMALLEST_ROOM : 2 * bytes;
+}
+
+static bool set_buffer(struct end *end, int64_t room)
+{
+    int64_t bytes = message_bytes(end, room);
+    unsigned char *buffer = bytes <= INT_MAX ? realloc(end->buffer, (size_t)bytes) : NULL;
+    if (!buffer)
+        return false;
+    end->buffer = buffer;
+    end->buffered = room;
+    return true;
+}
+
+/* Makes an end, with a buffer, of an edge that will carry about `volume` bytes of payload, and the
+ * lane's that it may get. Returns false when memory ran out. */
+static bool make_end(struct end *end, struct cpl_lane_end *lane, int32_t rank, int32_t wave,
+                     int64_t volume, int32_t n_segments)
+{
+    *end = (struct end){.n_segments = n_segments, .room = room_for(volume)};
+    *lane = (struct cpl_lane_end){rank, wave, {.room = message_bytes(end, end->room)}};
+    return set_buffer(end, end->room);
+}
+
+/* Makes the buffer large enough for payloads that exceed the room, and for the table before them;
+ * waits for memory, since others wait for the message. Returns false when it is larger than MPI can
+ * count, which the log tells. */
+static bool enlarge(struct end *end, int64_t bytes)
+{
+    int64_t room = room_for(bytes);
+    int tries = 0;
+    if (message_bytes(end, room) > INT_MAX) {
+        cpl_log(CPL_LOG_ERROR, "execute", "a combined message of %lld bytes is too large",
+                (long long)bytes);
+        return false;
+    }
+    while (end->buffered < room && !set_buffer(end, room))
+        cpl_memory_wait(&tries, "a combined message");
+    if (!end->lane)
+        end->room = room;
+    return true;
+}
+
+static void free_buffer(struct end *end)
+{
+    free(end->buffer);
+    end->buffer = NULL;
+    end->buffered = 0;
+}
+
+/* What a lane carries needs no buffer. */
+static void use_lanes(struct end *ends, const struct cpl_lane_ends *lanes)
+{
+    for (int32_t e = 0; e < lanes->n; e++)
+        if (lanes->end[e].lane.shared) {
+            ends[e].lane = &lanes->end[e].lane;
+            free_buffer(&ends[e]);
+        }
+}
 
 #define MAKE(at, n) ((at = cpl_arena_alloc(arena, (size_t)(n), sizeof *(at))) != NULL)
 static bool allocate(struct cpl_executor *x)
@@ -79,28 +163,30 @@ static bool allocate(struct cpl_executor *x)
     struct cpl_arena *arena = &x->relay.arena;
     const struct cpl_rank_plan *p = &x->relay.slice;
     struct wires *w = &x->wires;
-    struct segments *segments = &x->segments;
     const size_t n_receives = 2 * (size_t)p->n_in, n_sends = 2 * (size_t)p->n_out;
     if (!MAKE(x->in, p->n_in) || !MAKE(x->out, p->n_out) || !MAKE(x->missing, p->n_out) ||
-        !MAKE(segments->in_length, p->n_in_segments) ||
-        !MAKE(segments->in_edge, p->n_in_segments) ||
-        !MAKE(segments->in_offset, p->n_in_segments) ||
-        !MAKE(segments->out_length, p->n_out_segments) || !MAKE(w->receive, n_receives) ||
-        !MAKE(w->received, n_receives) || !MAKE(w->send, n_sends) ||
-        !MAKE(w->arrived, n_receives) || !MAKE(w->status, n_receives) || !MAKE(w->lane, p->n_in) ||
-        !MAKE(w->full, p->n_out))
+        !MAKE(x->in_length, p->n_in_segments) || !MAKE(x->in_edge, p->n_in_segments) ||
+        !MAKE(x->in_offset, p->n_in_segments) || !MAKE(x->out_length, p->n_out_segments) ||
+        !MAKE(w->receive, n_receives) || !MAKE(w->received, n_receives) ||
+        !MAKE(w->send, n_sends) || !MAKE(w->arrived, n_receives) || !MAKE(w->status, n_receives) ||
+        !MAKE(w->lane, p->n_in) || !MAKE(w->full, p->n_out) || !MAKE(x->lanes.in.end, p->n_in) ||
+        !MAKE(x->lanes.out.end, p->n_out))
         return false;
-    for (int32_t e = 0; e < p->n_in; e++)
-        for (int32_t s = p->in_first[e]; s < p->in_first[e + 1]; s++)
-            x->segments.in_edge[s] = e;
-    bool done = true;
-    for (int32_t e = 0; e < p->n_in && done; e++)
-        done = cpl_end_make(&x->in[e], cpl_rank_plan_in_volume(p, e),
-                            p->in_first[e + 1] - p->in_first[e]);
-    for (int32_t e = 0; e < p->n_out && done; e++)
-        done = cpl_end_make(&x->out[e], cpl_rank_plan_out_volume(p, e),
-                            p->out_first[e + 1] - p->out_first[e]);
-    return done;
+    x->lanes.in.n = p->n_in;
+    x->lanes.out.n = p->n_out;
+    for (int32_t e = 0; e < p->n_in; e++) {
+        int32_t first = p->in_first[e], end = p->in_first[e + 1];
+        if (!make_end(&x->in[e], &x->lanes.in.end[e], p->in_from[e], p->in_wave[e],
+                      cpl_rank_plan_in_volume(p, e), end - first))
+            return false;
+        for (int32_t s = first; s < end; s++)
+            x->in_edge[s] = e;
+    }
+    for (int32_t e = 0; e < p->n_out; e++)
+        if (!make_end(&x->out[e], &x->lanes.out.end[e], p->out_to[e], p->out_wave[e],
+                      cpl_rank_plan_out_volume(p, e), p->out_first[e + 1] - p->out_first[e]))
+            return false;
+    return true;
 }
 #undef MAKE
 
@@ -125,18 +211,13 @@ void cpl_executor_destroy(struct cpl_executor *executor)
 {
     if (!executor)
         return;
-    for (int32_t e = 0; executor->in && e < executor->relay.slice.n_in; e++)
-        cpl_end_free(&executor->in[e]);
-    for (int32_t e = 0; executor->out && e < executor->relay.slice.n_out; e++)
-        cpl_end_free(&executor->out[e]);
+    for (int32_t e = 0; e < executor->lanes.in.n; e++)
+        free_buffer(&executor->in[e]);
+    for (int32_t e = 0; e < executor->lanes.out.n; e++)
+        free_buffer(&executor->out[e]);
     cpl_lanes_close(&executor->lanes);
     cpl_relay_free(&executor->relay);
     free(executor);
-}
-
-int64_t cpl_executor_forwarded(const struct cpl_executor *executor)
-{
-    return executor->forwarded;
 }
 
 struct cpl_relay *cpl_executor_relay(struct cpl_executor *executor)
@@ -159,11 +240,7 @@ static void note_start(struct cpl_executor *x, int code, MPI_Request *request)
     note_error(x, code);
 }
 
-static int wave_tag(const struct cpl_executor *x, int32_t wave)
-{
-    return x->first_tag + wave;
-}
-
+/* Of the second message of an edge; that of the first is the wave alone. */
 static int later_tag(const struct cpl_executor *x, int32_t wave)
 {
     return x->first_tag + CPL_EXECUTOR_TAGS / 2 + wave;
@@ -183,17 +260,12 @@ static void receive(struct cpl_executor *x, int32_t e, unsigned char *to, int64_
 static void post_receives(struct cpl_executor *x)
 {
     for (int32_t e = 0; e < x->relay.slice.n_in; e++) {
-        if (x->in[e].lane.shared)
+        if (x->in[e].lane)
             x->wires.lane[x->run.n_lanes++] = e;
         else
-            receive(x, e, x->in[e].buffer, cpl_end_message_bytes(&x->in[e], x->in[e].room),
-                    wave_tag(x, x->relay.slice.in_wave[e]));
+            receive(x, e, x->in[e].buffer, message_bytes(&x->in[e], x->in[e].room),
+                    x->first_tag + x->relay.slice.in_wave[e]);
     }
-}
-
-static uint32_t length_word(int64_t size)
-{
-    return size == CPL_STRAIGHT ? LENGTH_STRAIGHT : (uint32_t)size;
 }
 
 static int64_t riding_bytes(uint32_t length)
@@ -211,10 +283,10 @@ static bool update_lengths(struct cpl_executor *x, int32_t e)
     for (int32_t s = p->out_first[e]; s < p->out_first[e + 1]; s++) {
         int32_t source = p->out_source[s];
         uint32_t length =
-            source >= 0 ? x->segments.in_length[source]
-                        : length_word(x->run.payloads.size(x->run.payloads.context, -1 - source));
-        changed |= length != x->segments.out_length[s];
-        x->segments.out_length[s] = length;
+            source >= 0 ? x->in_length[source]
+                        : (uint32_t)x->run.payloads.size(x->run.payloads.context, -1 - source);
+        changed |= length != x->out_length[s];
+        x->out_length[s] = length;
         bytes += riding_bytes(length);
     }
     x->out[e].bytes = bytes;
@@ -227,14 +299,14 @@ static void copy_payloads(struct cpl_executor *x, int32_t e, unsigned char *to)
     const struct cpl_rank_plan *p = &x->relay.slice;
     for (int32_t s = p->out_first[e]; s < p->out_first[e + 1]; s++) {
         int32_t source = p->out_source[s];
-        int64_t bytes = riding_bytes(x->segments.out_length[s]);
+        int64_t bytes = riding_bytes(x->out_length[s]);
         if (bytes == 0)
             continue;
         if (source >= 0) {
-            const struct cpl_end *in = &x->in[x->segments.in_edge[source]];
-            memcpy(to, in->payload + x->segments.in_offset[source], (size_t)bytes);
+            const struct end *in = &x->in[x->in_edge[source]];
+            memcpy(to, in->payload + x->in_offset[source], (size_t)bytes);
             if (x->relay.next[source] == s)
-                x->forwarded += bytes;
+                x->relay.forwarded += bytes;
         } else {
             note_error(x, x->run.payloads.pack(x->run.payloads.context, -1 - source, to));
         }
@@ -256,26 +328,26 @@ static void send_by_mpi(struct cpl_executor *x, const void *buffer, int64_t byte
 static void send_message(struct cpl_executor *x, int32_t e, unsigned char *message, bool changed)
 {
     const struct cpl_rank_plan *p = &x->relay.slice;
-    struct cpl_end *out = &x->out[e];
-    const bool later = out->bytes > out->room, in_lane = out->lane.shared;
-    const int64_t table = changed || later ? cpl_end_table_bytes(out) : 0;
+    struct end *out = &x->out[e];
+    const bool later = out->bytes > out->room, in_lane = out->lane;
+    const int64_t table = changed || later ? table_bytes(out) : 0;
     const int64_t first = (int64_t)sizeof(struct header) + table;
     const struct header header = {(table ? FLAG_LENGTHS : 0) | (later ? FLAG_LATER : 0),
                                   x->exchange};
-    if (later && !cpl_end_enlarge(out, out->bytes)) {
+    if (later && !enlarge(out, out->bytes)) {
         note_error(x, MPI_ERR_NO_MEM);
         return;
     }
     message = in_lane ? message : out->buffer;
     unsigned char *payloads = (later ? out->buffer : message) + first;
     memcpy(message, &header, sizeof header);
-    memcpy(message + sizeof header, x->segments.out_length + p->out_first[e], (size_t)table);
+    memcpy(message + sizeof header, x->out_length + p->out_first[e], (size_t)table);
     copy_payloads(x, e, payloads);
     int64_t bytes = first + (later ? 0 : out->bytes);
     if (in_lane)
-        cpl_lane_send(&out->lane, bytes);
+        cpl_lane_send(out->lane, bytes);
     else
-        send_by_mpi(x, message, bytes, p->out_to[e], wave_tag(x, p->out_wave[e]));
+        send_by_mpi(x, message, bytes, p->out_to[e], x->first_tag + p->out_wave[e]);
     if (later)
         send_by_mpi(x, payloads, out->bytes, p->out_to[e], later_tag(x, p->out_wave[e]));
 }
@@ -283,20 +355,14 @@ static void send_message(struct cpl_executor *x, int32_t e, unsigned char *messa
 /* Sends out-edge e; false: its lane has no slot for it yet. */
 static bool try_send(struct cpl_executor *x, int32_t e)
 {
-    struct cpl_end *out = &x->out[e];
-    unsigned char *slot = out->lane.shared ? cpl_lane_next(&out->lane) : NULL;
-    if (out->lane.shared && !slot)
+    struct end *out = &x->out[e];
+    unsigned char *slot = out->lane ? cpl_lane_next(out->lane) : NULL;
+    if (out->lane && !slot)
         return false;
     if (x->relay.slice.out_waits[e] > 0)
         cpl_relay_delay();
     send_message(x, e, slot, update_lengths(x, e));
     return true;
-}
-
-static void send_edge(struct cpl_executor *x, int32_t e)
-{
-    if (!try_send(x, e))
-        x->wires.full[x->run.n_full++] = e;
 }
 
 /* Sends what waited for slots and has one now. Returns whether there was anything. */
@@ -310,22 +376,15 @@ static bool send_full(struct cpl_executor *x)
     return n < n_before;
 }
 
-static void broken_message(struct cpl_executor *x, int32_t e, const char *what)
-{
-    cpl_log(CPL_LOG_ERROR, "execute", "a combined message from rank %d is damaged: %s",
-            x->relay.slice.in_from[e], what);
-    note_error(x, MPI_ERR_INTERN);
-}
-
 /* Takes over a table of lengths. */
 static void read_lengths(struct cpl_executor *x, int32_t e, const unsigned char *table)
 {
     int32_t first = x->relay.slice.in_first[e], end = x->relay.slice.in_first[e + 1];
     int64_t bytes = 0;
-    memcpy(x->segments.in_length + first, table, (size_t)cpl_end_table_bytes(&x->in[e]));
+    memcpy(x->in_length + first, table, (size_t)table_bytes(&x->in[e]));
     for (int32_t s = first; s < end; s++) {
-        x->segments.in_offset[s] = bytes;
-        bytes += riding_bytes(x->segments.in_length[s]);
+        x->in_offset[s] = bytes;
+        bytes += riding_bytes(x->in_length[s]);
     }
     x->in[e].bytes = bytes;
     x->in[e].used = true;
@@ -334,8 +393,8 @@ static void read_lengths(struct cpl_executor *x, int32_t e, const unsigned char 
 /* Posts the receive of payloads that follow in a message of their own. */
 static void await_payload(struct cpl_executor *x, int32_t e)
 {
-    struct cpl_end *in = &x->in[e];
-    if (!cpl_end_enlarge(in, in->bytes)) {
+    struct end *in = &x->in[e];
+    if (!enlarge(in, in->bytes)) {
         note_error(x, MPI_ERR_NO_MEM);
         return;
     }
@@ -349,26 +408,25 @@ static void await_payload(struct cpl_executor *x, int32_t e)
 static bool read_message(struct cpl_executor *x, int32_t e, const unsigned char *message,
                          int64_t received)
 {
-    struct cpl_end *in = &x->in[e];
+    struct end *in = &x->in[e];
     struct header header;
     memcpy(&header, message, sizeof header);
-    int64_t table = header.flags & FLAG_LENGTHS ? cpl_end_table_bytes(in) : 0;
-    if (received < (int64_t)sizeof header + table || header.exchange != x->exchange ||
-        (!table && !in->used)) {
-        broken_message(x, e, "wrong length or exchange");
-        return false;
-    }
-    if (table)
+    const int64_t table = header.flags & FLAG_LENGTHS ? table_bytes(in) : 0;
+    const int64_t first = (int64_t)sizeof header + table;
+    bool sound = received >= first && header.exchange == x->exchange && (table || in->used);
+    if (sound && table)
         read_lengths(x, e, message + sizeof header);
-    if (header.flags & FLAG_LATER) {
+    if (sound && header.flags & FLAG_LATER) {
         await_payload(x, e);
         return false;
     }
-    in->payload = message + sizeof header + table;
-    bool fits = received == (int64_t)sizeof header + table + in->bytes;
-    if (!fits)
-        broken_message(x, e, "its lengths do not add up");
-    return fits;
+    in->payload = message + first;
+    if (sound && received == first + in->bytes)
+        return true;
+    cpl_log(CPL_LOG_ERROR, "execute", "a combined message from rank %d is damaged",
+            x->relay.slice.in_from[e]);
+    note_error(x, MPI_ERR_INTERN);
+    return false;
 }
 
 static void deliver(struct cpl_executor *x, int32_t e)
@@ -379,24 +437,29 @@ static void deliver(struct cpl_executor *x, int32_t e)
     for (int32_t s = p->in_first[e]; s < p->in_first[e + 1]; s++) {
         if (p->in_owner[s] < 0)
             continue;
-        int64_t bytes =
-            x->segments.in_length[s] == LENGTH_STRAIGHT ? CPL_STRAIGHT : x->segments.in_length[s];
+        int64_t bytes = x->in_length[s] == LENGTH_STRAIGHT ? CPL_STRAIGHT : x->in_length[s];
         note_error(x, x->run.payloads.deliver(x->run.payloads.context, p->in_owner[s],
-                                              payload + x->segments.in_offset[s], bytes));
+                                              payload + x->in_offset[s], bytes));
         n_delivered++;
-        delivered += riding_bytes(x->segments.in_length[s]);
+        delivered += riding_bytes(x->in_length[s]);
     }
     cpl_work_combined(n_delivered, delivered);
+}
+
+/* A source has come: what waited for it alone leaves. */
+static void note_source(struct cpl_executor *x, int32_t source)
+{
+    const int32_t *waiting;
+    int32_t n = cpl_relay_waiting(&x->relay, source, &waiting);
+    for (int32_t k = 0; k < n; k++)
+        if (--x->missing[waiting[k]] == 0 && !try_send(x, waiting[k]))
+            x->wires.full[x->run.n_full++] = waiting[k];
 }
 
 /* All of in-edge e is here: what waited for it leaves first, then this rank takes its own. */
 static void complete_edge(struct cpl_executor *x, int32_t e)
 {
-    const int32_t *waiting;
-    int32_t n = cpl_relay_waiting(&x->relay, e, &waiting);
-    for (int32_t k = 0; k < n; k++)
-        if (--x->missing[waiting[k]] == 0)
-            send_edge(x, waiting[k]);
+    note_source(x, e);
     deliver(x, e);
     x->run.n_open--;
 }
@@ -409,7 +472,7 @@ static bool look_at_lanes(struct cpl_executor *x)
     cpl_work_looked(0);
     for (int32_t k = 0; k < n_before; k++) {
         int64_t bytes = 0;
-        const unsigned char *message = cpl_lane_look(&x->in[open[k]].lane, &bytes);
+        const unsigned char *message = cpl_lane_look(x->in[open[k]].lane, &bytes);
         if (!message)
             open[n++] = open[k];
         else if (read_message(x, open[k], message, bytes))
@@ -430,7 +493,7 @@ static void take_arrivals(struct cpl_executor *x, int n, int code)
     }
     for (int k = 0; k < n; k++) {
         int32_t e = x->wires.received[x->wires.arrived[k]];
-        struct cpl_end *in = &x->in[e];
+        struct end *in = &x->in[e];
         int received = 0;
         if (code == MPI_ERR_IN_STATUS && x->wires.status[k].MPI_ERROR != MPI_SUCCESS) {
             note_error(x, x->wires.status[k].MPI_ERROR);
@@ -453,27 +516,22 @@ void cpl_executor_start(struct cpl_executor *x, const struct cpl_payloads *paylo
     x->exchange++;
     post_receives(x);
     cpl_relay_begin(&x->relay, x->missing);
-    const int32_t *own;
-    int32_t n_own = cpl_relay_waiting(&x->relay, CPL_RELAY_OWN, &own);
-    for (int32_t k = 0; k < n_own; k++)
-        if (--x->missing[own[k]] == 0)
-            send_edge(x, own[k]);
+    note_source(x, CPL_RELAY_OWN);
 }
 
 /* All has come and is sent: the lanes' slots are the writers' again. */
 static void give_back_slots(struct cpl_executor *x)
 {
     for (int32_t e = 0; x->lanes.memory && e < x->relay.slice.n_in; e++)
-        if (x->in[e].lane.shared)
-            cpl_lane_take(&x->in[e].lane);
+        if (x->in[e].lane)
+            cpl_lane_take(x->in[e].lane);
 }
 
 /* Takes what MPI has received. Returns whether anything has come. */
 static bool look_at_mpi(struct cpl_executor *x)
 {
     const struct wires *w = &x->wires;
-    int n = 0;
-    int code = PMPI_Testsome(x->run.n_receives, w->receive, &n, w->arrived, w->status);
+    int n = 0, code = PMPI_Testsome(x->run.n_receives, w->receive, &n, w->arrived, w->status);
     if (n == 0 || (n == MPI_UNDEFINED && x->run.n_lanes > 0))
         return false;
     take_arrivals(x, n, code);
@@ -510,15 +568,15 @@ bool cpl_executor_progress(struct cpl_executor *x, int *result)
 int cpl_executor_wait(struct cpl_executor *x)
 {
     const struct wires *w = &x->wires;
-    int n_idle = 0;
+    int n_idle = 0, n = 0;
     while (x->run.n_open > 0 || x->run.n_full > 0) {
         if (cpl_progress_needed() || x->run.n_lanes > 0 || x->run.n_full > 0) {
             n_idle = look(x) ? 0 : n_idle + 1;
             if (n_idle > 0)
                 cpl_progress_pause(n_idle);
         } else {
-            int n = 0, code = cpl_collective_waitsome(x->run.n_receives, w->receive, &n, w->arrived,
-                                                      w->status);
+            int code =
+                cpl_collective_waitsome(x->run.n_receives, w->receive, &n, w->arrived, w->status);
             take_arrivals(x, n, code);
         }
     }
@@ -529,10 +587,10 @@ int cpl_executor_wait(struct cpl_executor *x)
 
 void cpl_executor_open_lanes(struct cpl_executor *x, MPI_Comm comm)
 {
-    struct cpl_lanes none;
-    struct cpl_lane_ends no_ends = {.n = 0};
-    if (x)
-        cpl_ends_open_lanes(&x->relay.slice, x->out, x->in, comm, &x->lanes);
-    else
-        cpl_lanes_open(&none, comm, false, &no_ends, &no_ends);
+    struct cpl_lanes none = {.memory = NULL};
+    cpl_lanes_open(x ? &x->lanes : &none, comm, x != NULL);
+    if (!x)
+        return;
+    use_lanes(x->in, &x->lanes.in);
+    use_lanes(x->out, &x->lanes.out);
 }

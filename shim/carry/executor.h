@@ -64,11 +64,8 @@ void cpl_executor_start(struct cpl_executor *executor, const struct cpl_payloads
 bool cpl_executor_progress(struct cpl_executor *executor, int *result);
 int cpl_executor_wait(struct cpl_executor *executor);
 
-/* What its messages wait for, and the order in which they leave. */
+/* What its messages wait for, the order in which they leave, and what it has forwarded. */
 struct cpl_relay *cpl_executor_relay(struct cpl_executor *executor);
-
-/* Bytes of payload that this rank has passed on for others so far, however many copies. */
-int64_t cpl_executor_forwarded(const struct cpl_executor *executor);
 
 void cpl_executor_destroy(struct cpl_executor *executor);
 

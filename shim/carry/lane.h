@@ -56,26 +56,6 @@ static inline struct cpl_lane_slot *cpl_lane_slot(const struct cpl_lane *lane, u
     return (struct cpl_lane_slot *)(void *)(lane->shared + at);
 }
 
-/* In simulations, when a message is there. */
-static inline void cpl_lane_note(struct cpl_lane_slot *slot, double there)
-{
-#ifdef CPL_SIMULATED
-    slot->there = there;
-#else
-    (void)slot, (void)there;
-#endif
-}
-
-static inline bool cpl_lane_came(const struct cpl_lane_slot *slot)
-{
-#ifdef CPL_SIMULATED
-    return cpl_work_lane_came(slot->there, slot->bytes);
-#else
-    (void)slot;
-    return true;
-#endif
-}
-
 /* Writer: where the next message belongs, `room` bytes; NULL: the reader has not yet taken those
  * that fill the slots. Then cpl_lane_send, when it is written. */
 static inline unsigned char *cpl_lane_next(struct cpl_lane *lane)
@@ -93,7 +73,9 @@ static inline void cpl_lane_send(struct cpl_lane *lane, int64_t bytes)
 {
     struct cpl_lane_slot *slot = cpl_lane_slot(lane, lane->n++);
     slot->bytes = (uint32_t)bytes;
-    cpl_lane_note(slot, cpl_work_lane_sent(bytes));
+#ifdef CPL_SIMULATED
+    slot->there = cpl_work_lane_sent(bytes);
+#endif
     atomic_store_explicit(&slot->number, lane->n, memory_order_release);
 }
 
@@ -105,7 +87,11 @@ static inline unsigned char *cpl_lane_look(const struct cpl_lane *lane, int64_t 
     if (atomic_load_explicit(&slot->number, memory_order_acquire) != lane->n + 1)
         return NULL;
     *bytes = slot->bytes;
-    return cpl_lane_came(slot) ? (unsigned char *)(slot + 1) : NULL;
+#ifdef CPL_SIMULATED
+    if (!cpl_work_lane_came(slot->there, *bytes))
+        return NULL;
+#endif
+    return (unsigned char *)(slot + 1);
 }
 
 static inline void cpl_lane_take(struct cpl_lane *lane)

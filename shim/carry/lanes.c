@@ -37,11 +37,6 @@ struct opening {
     char why[CPL_SHARED_WHY]; /* it failed; "": it has not */
 };
 
-static int64_t in_lines(int64_t bytes)
-{
-    return (bytes + CPL_LANE_LINE - 1) / CPL_LANE_LINE * CPL_LANE_LINE;
-}
-
 static int64_t *first_lane(const struct opening *o, int from, int to)
 {
     return (int64_t *)(void *)(o->memory + CPL_SHARED_HEAD) + (int64_t)from * o->n + to;
@@ -63,13 +58,17 @@ static int peer_of(const struct opening *o, const struct cpl_lane_end *end)
 
 /* Where this rank's part begins, and the bytes of all. False: there are too many on a rank, or MPI
  * failed. */
-static bool find_sizes(struct opening *o, int64_t mine)
+static bool find_sizes(struct opening *o, const struct cpl_lane_ends *out)
 {
-    int64_t before = 0, all = 0;
+    int64_t mine = 0, before = 0, all = 0;
+    for (int32_t e = 0; e < out->n; e++)
+        if (peer_of(o, &out->end[e]) != MPI_UNDEFINED)
+            mine += cpl_lane_bytes(out->end[e].lane.room);
     if (cpl_collective_Exscan(&mine, &before, 1, MPI_INT64_T, MPI_SUM, o->node) != MPI_SUCCESS ||
         cpl_collective_Allreduce(&mine, &all, 1, MPI_INT64_T, MPI_SUM, o->node) != MPI_SUCCESS)
         return false;
-    int64_t parts = in_lines(CPL_SHARED_HEAD + (int64_t)sizeof(int64_t) * o->n * o->n);
+    int64_t table = CPL_SHARED_HEAD + (int64_t)sizeof(int64_t) * o->n * o->n;
+    int64_t parts = (table + CPL_LANE_LINE - 1) / CPL_LANE_LINE * CPL_LANE_LINE;
     o->own = parts + (o->rank > 0 ? before : 0);
     o->bytes = all > 0 ? parts + all : 0;
     int64_t bytes = cpl_context.machine.lane_bytes + o->bytes;
@@ -81,7 +80,7 @@ static bool find_sizes(struct opening *o, int64_t mine)
 }
 
 /* Makes this rank's lanes in its part. */
-static void lay_out(struct opening *o, struct cpl_lane_ends *out)
+static void lay_out(const struct opening *o, const struct cpl_lane_ends *out)
 {
     int64_t at = o->own;
     for (int32_t e = 0; e < out->n; e++) {
@@ -100,7 +99,7 @@ static void lay_out(struct opening *o, struct cpl_lane_ends *out)
 }
 
 /* Finds the lanes that other ranks have made for this one. */
-static void find(struct opening *o, struct cpl_lane_ends *in)
+static void find(struct opening *o, const struct cpl_lane_ends *in)
 {
     for (int32_t e = 0; e < in->n; e++) {
         struct cpl_lane_end *end = &in->end[e];
@@ -117,16 +116,7 @@ static void find(struct opening *o, struct cpl_lane_ends *in)
     }
 }
 
-static int64_t bytes_of(const struct opening *o, const struct cpl_lane_ends *out)
-{
-    int64_t bytes = 0;
-    for (int32_t e = 0; e < out->n; e++)
-        if (peer_of(o, &out->end[e]) != MPI_UNDEFINED)
-            bytes += cpl_lane_bytes(out->end[e].lane.room);
-    return bytes;
-}
-
-static void forget(struct cpl_lane_ends *ends)
+static void forget(const struct cpl_lane_ends *ends)
 {
     for (int32_t e = 0; e < ends->n; e++)
         ends->end[e].lane = (struct cpl_lane){.room = ends->end[e].lane.room};
@@ -142,17 +132,16 @@ static void note_cores(const struct opening *o)
 }
 
 /* On the ranks of one node. */
-static void open_on_node(struct opening *o, bool able, struct cpl_lane_ends *out,
-                         struct cpl_lane_ends *in)
+static void open_on_node(struct opening *o, bool able, const struct cpl_lanes *lanes)
 {
-    if (!cpl_agree_all(o->node, able) || !find_sizes(o, bytes_of(o, out)) || o->bytes == 0)
+    if (!cpl_agree_all(o->node, able) || !find_sizes(o, &lanes->out) || o->bytes == 0)
         return;
     o->memory = cpl_node_memory_open(o->node, o->bytes, o->why);
     if (!o->memory)
         return;
-    lay_out(o, out);
+    lay_out(o, &lanes->out);
     cpl_collective_Barrier(o->node);
-    find(o, in);
+    find(o, &lanes->in);
 }
 
 /* Whether it has failed on no rank. The first rank on which it has says why, unless it has heard
@@ -178,13 +167,11 @@ static bool settle(const struct opening *o, bool able)
     return first > size;
 }
 
-bool cpl_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able, struct cpl_lane_ends *out,
-                    struct cpl_lane_ends *in)
+bool cpl_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able)
 {
     struct opening o = {.comm = comm, .node = MPI_COMM_NULL};
-    *lanes = (struct cpl_lanes){.memory = NULL};
-    forget(out);
-    forget(in);
+    forget(&lanes->out);
+    forget(&lanes->in);
     if (!cpl_context.settings.lanes)
         return true;
     if (cpl_agree_split_node(comm, &o.node)) {
@@ -193,20 +180,21 @@ bool cpl_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able, struct cp
         PMPI_Comm_group(comm, &o.all);
         PMPI_Comm_group(o.node, &o.on_node);
         note_cores(&o);
-        open_on_node(&o, able, out, in);
+        open_on_node(&o, able, lanes);
         PMPI_Group_free(&o.all);
         PMPI_Group_free(&o.on_node);
         PMPI_Comm_free(&o.node);
     } else {
         snprintf(o.why, sizeof o.why, "MPI has no communicator for them");
     }
-    *lanes = (struct cpl_lanes){o.memory, o.memory ? o.bytes : 0};
+    lanes->memory = o.memory;
+    lanes->bytes = o.memory ? o.bytes : 0;
     cpl_context.machine.lane_bytes += lanes->bytes;
     if (settle(&o, able))
         return true;
     cpl_lanes_close(lanes);
-    forget(out);
-    forget(in);
+    forget(&lanes->out);
+    forget(&lanes->in);
     return false;
 }
 
@@ -215,5 +203,6 @@ void cpl_lanes_close(struct cpl_lanes *lanes)
     if (lanes->memory)
         cpl_shared_free(lanes->memory, lanes->bytes);
     cpl_context.machine.lane_bytes -= lanes->bytes;
-    *lanes = (struct cpl_lanes){.memory = NULL};
+    lanes->memory = NULL;
+    lanes->bytes = 0;
 }

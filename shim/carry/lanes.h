@@ -24,8 +24,10 @@ struct cpl_lane_ends {
     } * end;
 };
 
+/* The lanes of a rank that are opened together. */
 struct cpl_lanes {
-    void *memory; /* NULL: none is open */
+    struct cpl_lane_ends out, in; /* the caller's */
+    void *memory;                 /* NULL: none is open */
     int64_t bytes;
 };
 
@@ -33,8 +35,7 @@ struct cpl_lanes {
  * CPL_LANE_MOST; the others' `shared` becomes NULL. able: false when this rank cannot take part.
  * Returns false on all ranks when one failed: no lane is open then. Where CARPOOL_LANES says so
  * none is opened, which is no failure. Collective over comm, whose errors return. */
-bool cpl_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able, struct cpl_lane_ends *out,
-                    struct cpl_lane_ends *in);
+bool cpl_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able);
 
 /* Local: what has been sent may be read at the other end for as long as that has its lanes open. */
 void cpl_lanes_close(struct cpl_lanes *lanes);

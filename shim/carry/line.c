@@ -4,11 +4,14 @@
 #include "shim/carry/requests.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/hooks.h"
+#include "shim/state/memory.h"
 #include "shim/wait/progress.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
+
+#define TAKEN_TAG 2002 /* of the messages that are handles */
 
 const struct cpl_line cpl_line_blank;
 
@@ -17,10 +20,9 @@ static void meet(struct cpl_comm_state *state)
     state->line = (struct cpl_line *)&cpl_line_blank;
 }
 
-static bool begin(struct cpl_comm_state *state)
+static void begin(struct cpl_comm_state *state)
 {
-    state->line = calloc(1, sizeof *state->line);
-    return state->line;
+    state->line = cpl_memory_need(sizeof *state->line, "a communicator");
 }
 
 static void acknowledge(void *context, const struct cpl_segment *segment)
@@ -116,11 +118,7 @@ void cpl_line_drain(struct cpl_comm_state *state)
     int64_t before[2] = {-1, -1}, all[2] = {0, 0};
     bool quiet = false;
     cpl_embed_finish(state);
-    CPL_EACH_HOOKS(hooks)
-    {
-        if (hooks->flush)
-            hooks->flush(state);
-    }
+    CPL_CALL_HOOKS(flush, (state));
     while (!quiet) {
         MPI_Request request;
         do {
@@ -139,28 +137,82 @@ void cpl_line_drain(struct cpl_comm_state *state)
         cpl_progress_poll();
 }
 
-static bool poll_line(struct cpl_comm_state *state)
+static bool poll(void)
 {
-    struct cpl_line *line = state->line;
-    bool any = cpl_combined_poll(&line->combined);
-    if (line->embed.pending)
-        any |= cpl_embed_progress(state);
-    if (line->embed.used > 0)
-        cpl_embed_release(state, false);
-    if (cpl_match_has_straight(&line->match)) {
-        cpl_progress_looked();
-        any |= cpl_match_poll(&line->match) > 0;
+    bool any = false;
+    for (struct cpl_comm_state *s = cpl_context.comms.first_managed; s; s = s->line->next_managed) {
+        struct cpl_line *line = s->line;
+        any |= cpl_combined_poll(&line->combined);
+        if (line->embed.pending)
+            any |= cpl_embed_progress(s);
+        if (line->embed.piggyback.used > 0)
+            cpl_embed_release(s, false);
+        if (cpl_match_has_straight(&line->match)) {
+            cpl_progress_looked();
+            any |= cpl_match_poll(&line->match) > 0;
+        }
     }
     return any;
 }
 
-static bool poll(void)
+/* ---- matched probes */
+
+/* Makes a handle by an empty message, which MPI frees when it is received. */
+static int make_handle(const struct cpl_comm_state *state, MPI_Message *handle)
 {
-    bool any = false;
-    for (struct cpl_comm_state *s = cpl_context.comms.first_managed; s; s = s->line->next_managed)
-        any |= poll_line(s);
-    return any;
+    MPI_Request request;
+    int flag = 0, result = PMPI_Isend(NULL, 0, MPI_BYTE, state->rank, TAKEN_TAG,
+                                      state->private_comm, &request);
+    if (result == MPI_SUCCESS)
+        result = PMPI_Request_free(&request);
+    while (result == MPI_SUCCESS && !flag) {
+        result = PMPI_Improbe(state->rank, TAKEN_TAG, state->private_comm, &flag, handle,
+                              MPI_STATUS_IGNORE);
+        if (!flag)
+            cpl_progress_poll();
+    }
+    return result;
 }
 
-const struct cpl_hooks cpl_line_hooks = {
-    .name = "line", .meet = meet, .begin = begin, .poll = poll};
+int cpl_line_take_message(struct cpl_comm_state *state, struct cpl_arrival *arrival,
+                          MPI_Message *message)
+{
+    int result = MPI_SUCCESS;
+    cpl_match_take(&state->line->match, arrival);
+    while (arrival->awaited)
+        cpl_progress_poll();
+    if (!(arrival->segment.flags & CPL_SEGMENT_STRAIGHT))
+        result = make_handle(state, &arrival->message);
+    *message = arrival->message;
+    return result;
+}
+
+static struct cpl_arrival *find(MPI_Message handle, struct cpl_comm_state **of)
+{
+    for (struct cpl_comm_state *s = cpl_context.comms.first_managed; s; s = s->line->next_managed)
+        for (struct cpl_arrival *taken = s->line->match.taken; taken; taken = taken->next_of)
+            if (taken->message == handle) {
+                *of = s;
+                return taken;
+            }
+    return NULL;
+}
+
+bool cpl_line_has_message(MPI_Message message)
+{
+    struct cpl_comm_state *state;
+    return find(message, &state);
+}
+
+MPI_Comm cpl_line_receive_message(MPI_Message *message, struct cpl_receive *receive)
+{
+    struct cpl_comm_state *state;
+    struct cpl_arrival *arrival = find(*message, &state);
+    if (!(arrival->segment.flags & CPL_SEGMENT_STRAIGHT))
+        PMPI_Mrecv(NULL, 0, MPI_BYTE, message, MPI_STATUS_IGNORE);
+    *message = MPI_MESSAGE_NULL;
+    cpl_match_receive_taken(&state->line->match, receive, arrival);
+    return state->comm;
+}
+
+const struct cpl_hooks cpl_line_hooks = {.meet = meet, .begin = begin, .poll = poll};

@@ -38,6 +38,18 @@ void cpl_line_close(struct cpl_comm_state *state);
 /* Waits until no combined message is under way any more, on any rank. Collective. */
 void cpl_line_drain(struct cpl_comm_state *state);
 
+/* Matched probes: MPI_Message handles for messages that MPI does not know. The handle is that of an
+ * empty message of the rank to itself, so that it is a real one of MPI; a payload that goes
+ * straight has one.
+ *
+ * cpl_line_take_message takes a message out of the queue and makes a handle for it; returns MPI's
+ * error codes. cpl_line_has_message: whether a handle was made here. cpl_line_receive_message gives
+ * a receive, whose span is set, the message of such a handle; returns its communicator. */
+int cpl_line_take_message(struct cpl_comm_state *state, struct cpl_arrival *arrival,
+                          MPI_Message *message);
+bool cpl_line_has_message(MPI_Message message);
+MPI_Comm cpl_line_receive_message(MPI_Message *message, struct cpl_receive *receive);
+
 /* That of all communicators of which nothing is kept. */
 extern const struct cpl_line cpl_line_blank;
 

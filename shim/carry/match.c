@@ -93,15 +93,6 @@ static void expect_payload(struct cpl_match *match, struct cpl_receive *receive,
         finish(match, receive);
 }
 
-/* Receives a straight payload directly into the program's buffer. */
-static void receive_straight(struct cpl_match *match, struct cpl_receive *receive, int source)
-{
-    const struct cpl_span *span = &receive->span;
-    expect_payload(match, receive,
-                   PMPI_Irecv_c(span->address, span->count, span->type.handle, source,
-                                CPL_STRAIGHT_TAG, match->private_comm, &receive->inner));
-}
-
 /* Completes a match of a message and a receive. */
 static void found(struct cpl_match *match, struct cpl_receive *receive,
                   const struct cpl_segment *segment)
@@ -172,30 +163,18 @@ static void receive_arrival(struct cpl_match *match, struct cpl_receive *receive
 
 /* ---- the queues ---- */
 
-static void enqueue_receive(struct cpl_match *match, struct cpl_receive *receive)
+static inline struct cpl_receive **queue_of(struct cpl_match *match,
+                                            const struct cpl_receive *receive)
 {
-    struct cpl_receive **queue = receive->source == MPI_ANY_SOURCE
-                                     ? &match->posted_any
-                                     : &match->sources[receive->source].posted;
-    receive->posted = true;
-    receive->posted_number = match->n_posted++;
-    DL_APPEND(*queue, receive);
+    return receive->source == MPI_ANY_SOURCE ? &match->posted_any
+                                             : &match->sources[receive->source].posted;
 }
 
 static inline void dequeue_receive(struct cpl_match *match, struct cpl_receive *receive)
 {
-    struct cpl_receive **queue = receive->source == MPI_ANY_SOURCE
-                                     ? &match->posted_any
-                                     : &match->sources[receive->source].posted;
+    struct cpl_receive **queue = queue_of(match, receive);
     receive->posted = false;
     DL_DELETE(*queue, receive);
-}
-
-static void enqueue_arrival(struct cpl_match *match, struct cpl_arrival *arrival)
-{
-    struct cpl_match_source *source = &match->sources[arrival->segment.source];
-    DL_APPEND(match->unexpected, arrival);
-    DL_APPEND2(source->unexpected, arrival, prev_of, next_of);
 }
 
 static void dequeue_arrival(struct cpl_match *match, struct cpl_arrival *arrival)
@@ -262,14 +241,6 @@ static int poll_awaited(struct cpl_match *match)
     return n;
 }
 
-static void await_payload(struct cpl_match *match, struct cpl_arrival *arrival)
-{
-    arrival->awaited = true;
-    match->sources[arrival->segment.source].n_awaited++;
-    DL_APPEND2(match->awaited, arrival, prev_awaited, next_awaited);
-    poll_awaited(match);
-}
-
 /* Gives a receive a message that has waited. */
 static void take_arrival(struct cpl_match *match, struct cpl_receive *receive,
                          struct cpl_arrival *arrival)
@@ -287,14 +258,21 @@ static void take_arrival(struct cpl_match *match, struct cpl_receive *receive,
 static void keep_message(struct cpl_match *match, const struct cpl_segment *segment,
                          const unsigned char *payload, struct cpl_receive *receive)
 {
+    struct cpl_match_source *source = &match->sources[segment->source];
     struct cpl_arrival *arrival = store(match, segment, payload);
     arrival->receive = receive;
-    if (receive)
+    if (receive) {
         found(match, receive, segment);
-    else
-        enqueue_arrival(match, arrival);
-    if (segment->flags & CPL_SEGMENT_STRAIGHT)
-        await_payload(match, arrival);
+    } else {
+        DL_APPEND(match->unexpected, arrival);
+        DL_APPEND2(source->unexpected, arrival, prev_of, next_of);
+    }
+    if (segment->flags & CPL_SEGMENT_STRAIGHT) {
+        arrival->awaited = true;
+        source->n_awaited++;
+        DL_APPEND2(match->awaited, arrival, prev_awaited, next_awaited);
+        poll_awaited(match);
+    }
 }
 
 /* Matches a message whose turn it is. */
@@ -310,8 +288,11 @@ static void match_message(struct cpl_match *match, const struct cpl_segment *seg
         return;
     }
     found(match, receive, segment);
-    if (straight)
-        receive_straight(match, receive, segment->source);
+    const struct cpl_span *span = &receive->span;
+    if (straight) /* into the program's buffer */
+        expect_payload(match, receive,
+                       PMPI_Irecv_c(span->address, span->count, span->type.handle, segment->source,
+                                    CPL_STRAIGHT_TAG, match->private_comm, &receive->inner));
     else
         take_payload(match, receive, segment, payload);
 }
@@ -373,7 +354,10 @@ void cpl_match_post(struct cpl_match *match, struct cpl_receive *receive)
     if (!arrival) {
         /* The program may free its datatype before the message comes. */
         cpl_type_keep(&receive->span.type);
-        enqueue_receive(match, receive);
+        struct cpl_receive **queue = queue_of(match, receive);
+        receive->posted = true;
+        receive->posted_number = match->n_posted++;
+        DL_APPEND(*queue, receive);
         return;
     }
     dequeue_arrival(match, arrival);

@@ -103,7 +103,7 @@ struct cpl_match {
                                        which their turn came */
     struct cpl_arrival *awaited;    /* messages whose straight payload is awaited, in the order in
                                        which their turn came */
-    struct cpl_arrival *taken;      /* those that the program has a handle of (messages.h) */
+    struct cpl_arrival *taken;      /* those that the program has a handle of (line.h) */
     struct cpl_arrival *spare;
     uint64_t n_posted; /* receives posted so far */
     /* Called when a synchronous message has been matched. */

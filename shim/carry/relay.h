@@ -33,8 +33,10 @@ struct cpl_relay {
     int32_t *out_edge;      /* per out-segment */
     int32_t *waits;         /* per out-edge: how many sources it has */
     int32_t n_own, n_first; /* out-edges with own payloads; those that wait for nothing else */
-    int32_t *own; /* n_own: the n_first ones, then the others, in the plan's order; another
-                     order of the n_first ones does as well, receivers need not know */
+    int32_t *own;      /* n_own: the n_first ones, then the others, in the plan's order; another
+                          order of the n_first ones does as well, receivers need not know */
+    int64_t forwarded; /* bytes of payload that its carrier has passed on for others so far, however
+                          many copies */
 };
 
 /* Takes over a slice's words. Returns false when memory ran out or the slice is damaged, which the

@@ -254,21 +254,11 @@ static bool is_open_by_mpi(const struct cpl_request *request)
     return !request->shared && request->by_mpi && !request->receive.done;
 }
 
-/* Looks whether MPI has received it. After an error MPI has called the error handler. */
-static void look_at_mpi(struct cpl_request *request)
-{
-    struct cpl_receive *receive = &request->receive;
-    MPI_Status status;
-    int done = 0;
-    receive->error = PMPI_Test(&receive->inner, &done, &status);
-    if (done || receive->error != MPI_SUCCESS)
-        end_by_mpi(request, &status);
-}
-
 #define MOST_LOOKED 64 /* requests about which MPI is asked at once */
 
-/* The same for n requests, until none of them is over. */
-static void look_at_several(int n, struct cpl_request **open)
+/* Looks which of n requests MPI has received, until none is left that it has. After an error MPI
+ * has called the error handler. */
+static void look_at_mpi(int n, struct cpl_request **open)
 {
     MPI_Request inner[MOST_LOOKED];
     MPI_Status status;
@@ -298,11 +288,11 @@ void cpl_request_look(int n, const MPI_Request *handles)
             continue;
         open[n_open++] = request;
         if (n_open == MOST_LOOKED) {
-            look_at_several(n_open, open);
+            look_at_mpi(n_open, open);
             n_open = 0;
         }
     }
-    look_at_several(n_open, open);
+    look_at_mpi(n_open, open);
 }
 
 bool cpl_request_is_known_done(struct cpl_request *request)
@@ -316,7 +306,7 @@ bool cpl_request_is_known_done(struct cpl_request *request)
 bool cpl_request_find_done(struct cpl_request *request)
 {
     if (is_open_by_mpi(request))
-        look_at_mpi(request);
+        look_at_mpi(1, &request);
     return cpl_request_is_known_done(request);
 }
 
@@ -390,7 +380,7 @@ static void forget_comm(struct cpl_comm_state *state)
             }
 }
 
-const struct cpl_hooks cpl_request_hooks = {.name = "requests", .end = forget_comm};
+const struct cpl_hooks cpl_request_hooks = {.end = forget_comm};
 
 void cpl_request_end(void)
 {

@@ -1,5 +1,5 @@
-/* The buffers of combined messages (send_buffers.h). */
-#include "shim/carry/send_buffers.h"
+/* The buffers of combined messages (combined.h). */
+#include "shim/carry/combined.h"
 
 #include "shim/base/log.h"
 #include "shim/state/memory.h"

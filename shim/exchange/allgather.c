@@ -257,4 +257,4 @@ bool cpl_allgather_carry(struct cpl_neighbor_call *call, int *result)
     return cpl_life_carry(plan, call, state, *x, result);
 }
 
-const struct cpl_hooks cpl_allgather_hooks = {.name = "allgathers", .meet = meet, .end = end};
+const struct cpl_hooks cpl_allgather_hooks = {.meet = meet, .end = end};

@@ -29,8 +29,8 @@ static int64_t forwarded(const struct cpl_exchange *x)
 {
     int64_t bytes = x->plans.forwarded;
     for (int32_t k = 1; k <= x->plans.n_candidates; k++) {
-        const struct cpl_executor *executor = cpl_exchange_executor(x, k);
-        bytes += executor ? cpl_executor_forwarded(executor) : 0;
+        struct cpl_executor *executor = cpl_exchange_executor(x, k);
+        bytes += executor ? cpl_executor_relay(executor)->forwarded : 0;
     }
     return bytes;
 }

@@ -3,6 +3,7 @@
 #define CARPOOL_NEIGHBOR_INTERNAL_H
 
 #include "shim/exchange/neighbor.h"
+#include "shim/state/describe.h"
 
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
 #include "shim/state/context.h"
-#include "shim/state/device.h"
+#include "shim/state/describe.h"
 #include "shim/wait/collective.h"
 
 #include <stdlib.h>

@@ -104,15 +104,12 @@ static void meet(struct cpl_comm_state *state)
     state->serve = (struct cpl_serve *)&blank;
 }
 
-static bool begin(struct cpl_comm_state *state)
+static void begin(struct cpl_comm_state *state)
 {
-    state->serve = calloc(1, sizeof *state->serve);
-    if (!state->serve)
-        return false;
+    state->serve = cpl_memory_need(sizeof *state->serve, "a communicator");
     state->serve->request = MPI_REQUEST_NULL;
     if (cpl_context.settings.mode == CPL_MODE_AUTO)
         cpl_date_put_off(&state->serve->date, 0, cpl_meeting_first(state, PACED_DATE));
-    return true;
 }
 
 static bool is_part(const struct cpl_comm_state *state)
@@ -472,8 +469,7 @@ static void add_alike(const struct cpl_comm_state *state, struct cpl_alike *alik
     }
 }
 
-static const struct cpl_item item = {.name = "nonblocking collectives",
-                                     .first = 2,
+static const struct cpl_item item = {.first = 2,
                                      .n_least = N_LEAST,
                                      .n_sums = N_WORDS - N_LEAST,
                                      .date = date,
@@ -482,8 +478,7 @@ static const struct cpl_item item = {.name = "nonblocking collectives",
                                      .settle = settle,
                                      .resume = resume};
 
-const struct cpl_hooks cpl_exchange_hooks = {.name = "exchanges",
-                                             .meet = meet,
+const struct cpl_hooks cpl_exchange_hooks = {.meet = meet,
                                              .begin = begin,
                                              .before_free = before_free,
                                              .end = end,

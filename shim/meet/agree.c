@@ -109,11 +109,7 @@ bool cpl_agree_service(MPI_Comm over)
         cpl_agree_all(over, cpl_service_prepare(cpl_progress_serve)) && cpl_agree_world(over);
     if (!ready || cpl_context.busy.n_managed + cpl_context.busy.n_served > 0)
         return ready;
-    CPL_EACH_HOOKS(hooks)
-    {
-        if (hooks->prepare)
-            hooks->prepare();
-    }
+    CPL_CALL_HOOKS(prepare, ());
     cpl_assembly_gather(over); /* no rank goes on before all are ready */
     return true;
 }

@@ -24,7 +24,7 @@ MPI_Comm cpl_agree_own(struct cpl_comm_state *state);
 bool cpl_agree_split(MPI_Comm comm, int key, MPI_Comm *made);
 
 /* A communicator, any handle, has been made. If it is a graph, the ranks tell each other who has
- * neighbours, and get an inner one where some have none (state/graph.h). Waits for memory.
+ * neighbours, and get an inner one where some have none (state/comm_state.h). Waits for memory.
  * Collective over it. */
 void cpl_agree_graph(MPI_Comm made);
 
@@ -51,9 +51,9 @@ int64_t cpl_agree_ns(double seconds);
 /* Whether all ranks of comm say yes. Collective. */
 bool cpl_agree_all(MPI_Comm comm, bool yes);
 
-/* The communicator for the barriers of away.h and for appointments, with all ranks in the order of
- * MPI_COMM_WORLD; made once. Returns the same on all ranks. Collective over `over`, which has the
- * ranks of MPI_COMM_WORLD. */
+/* The communicator for the barriers of assembly.h and for appointments, with all ranks in the order
+ * of MPI_COMM_WORLD; made once. Returns the same on all ranks. Collective over `over`, which has
+ * the ranks of MPI_COMM_WORLD. */
 bool cpl_agree_world(MPI_Comm over);
 
 /* Prepares this process for managing or serving: the helper thread (service.h), that communicator,

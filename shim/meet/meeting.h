@@ -107,7 +107,6 @@ enum cpl_settled {
 };
 
 struct cpl_item {
-    const char *name;
     int64_t first; /* the first regular date: number of a blocking collective */
     int n_least;   /* words of a vote of which the least one of all ranks counts */
     int n_sums;    /* words after these that are summed up over the ranks */
@@ -228,7 +227,7 @@ static inline bool cpl_pass_collective(MPI_Comm comm)
 }
 
 /* The same of one that is a neighborhood collective: there is a topology, in which all ranks have
- * neighbours. Others may skip the call, and it is made elsewhere (state/graph.h). Local. */
+ * neighbours. Others may skip the call, and it is made elsewhere (state/comm_state.h). Local. */
 static inline bool cpl_pass_neighborhood(MPI_Comm comm)
 {
     struct cpl_comm_state *state = cpl_pass_state(comm);

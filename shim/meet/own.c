@@ -4,11 +4,9 @@
 
 #include "shim/state/adjacency.h"
 #include "shim/state/comm_state.h"
-#include "shim/state/graph.h"
 #include "shim/state/hooks.h"
 #include "shim/state/memory.h"
 #include "shim/wait/assembly.h"
-#include "shim/wait/away.h"
 #include "shim/wait/collective.h"
 
 #include <stdlib.h>
@@ -167,4 +165,4 @@ static void prepare(void)
         cpl_assembly_free(assembly);
 }
 
-const struct cpl_hooks cpl_node_hooks = {.name = "node", .prepare = prepare};
+const struct cpl_hooks cpl_node_hooks = {.prepare = prepare};

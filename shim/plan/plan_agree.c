@@ -19,7 +19,7 @@
 #include "shim/plan/plan_together.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
-#include "shim/state/device.h"
+#include "shim/state/describe.h"
 #include "shim/wait/collective.h"
 
 #include <stdlib.h>

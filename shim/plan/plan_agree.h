@@ -3,7 +3,7 @@
 #ifndef CARPOOL_PLAN_AGREE_H
 #define CARPOOL_PLAN_AGREE_H
 
-#include "shim/carry/embed_kind.h"
+#include "shim/carry/embed.h"
 #include "shim/report/plan_summary.h"
 
 #include <mpi.h>

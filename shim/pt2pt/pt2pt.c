@@ -1,9 +1,10 @@
 /* Polling, waiting, and where managing begins and ends (pt2pt.h). */
 #include "shim/pt2pt/pt2pt.h"
 
-#include "shim/carry/buffered.h"
+#include "shim/carry/requests.h"
 #include "shim/meet/meeting.h"
 #include "shim/state/hooks.h"
+#include "shim/state/memory.h"
 #include "shim/wait/progress.h"
 
 #include "shim/pt2pt/pt2pt_internal.h"
@@ -177,14 +178,11 @@ static void meet(struct cpl_comm_state *state)
     state->pt2pt = (struct cpl_pt2pt *)&blank[first_phase(state)];
 }
 
-static bool begin(struct cpl_comm_state *state)
+static void begin(struct cpl_comm_state *state)
 {
-    struct cpl_pt2pt *p = state->pt2pt = calloc(1, sizeof *p);
-    if (!p)
-        return false;
+    struct cpl_pt2pt *p = state->pt2pt = cpl_memory_need(sizeof *p, "a communicator");
     p->line = state->line;
     p->phase = first_phase(state);
-    return true;
 }
 
 static void end(struct cpl_comm_state *state)
@@ -215,8 +213,7 @@ static bool sees_all(const struct cpl_comm_state *state)
            (p->started && p->phase != CPL_PT2PT_ALONE && p->phase != CPL_PT2PT_RESTING);
 }
 
-static const struct cpl_item item = {.name = "messages",
-                                     .first = 4,
+static const struct cpl_item item = {.first = 4,
                                      .n_least = CPL_PT2PT_N_LEAST,
                                      .n_sums = CPL_PT2PT_N_SUMS,
                                      .date = date,
@@ -224,8 +221,7 @@ static const struct cpl_item item = {.name = "messages",
                                      .vote = cpl_pt2pt_vote,
                                      .settle = cpl_pt2pt_settle};
 
-const struct cpl_hooks cpl_pt2pt_hooks = {.name = "messages",
-                                          .meet = meet,
+const struct cpl_hooks cpl_pt2pt_hooks = {.meet = meet,
                                           .begin = begin,
                                           .end = end,
                                           .leave = leave,

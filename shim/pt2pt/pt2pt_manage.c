@@ -1,5 +1,5 @@
 /* A managed communicator's batches, forwarding and end (doc/point-to-point.md). */
-#include "shim/carry/buffered.h"
+#include "shim/carry/requests.h"
 #include "shim/meet/agree.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/state/comm_state.h"

@@ -109,15 +109,14 @@ static enum cpl_settled settle(struct cpl_comm_state *state, bool regular, const
     return CPL_SETTLED;
 }
 
-static const struct cpl_item item = {.name = "communicators of fewer ranks",
-                                     .first = 4,
+static const struct cpl_item item = {.first = 4,
                                      .n_least = N_WORDS,
                                      .date = date,
                                      .longest = longest,
                                      .vote = vote,
                                      .settle = settle};
 
-const struct cpl_hooks cpl_parts_hooks = {.name = "communicators of fewer ranks", .item = &item};
+const struct cpl_hooks cpl_parts_hooks = {.item = &item};
 
 void cpl_parts_end(void)
 {
@@ -345,13 +344,11 @@ static enum cpl_settled settle_kin(struct cpl_comm_state *state, bool regular, c
     return CPL_SETTLED;
 }
 
-static const struct cpl_item kin_item = {.name = "communicators without collectives",
-                                         .first = FEW,
+static const struct cpl_item kin_item = {.first = FEW,
                                          .n_least = N_KIN_WORDS,
                                          .date = date_kin,
                                          .sees_all = sees_all,
                                          .vote = vote_kin,
                                          .settle = settle_kin};
 
-const struct cpl_hooks cpl_family_hooks = {.name = "communicators without collectives",
-                                           .item = &kin_item};
+const struct cpl_hooks cpl_family_hooks = {.item = &kin_item};

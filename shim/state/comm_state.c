@@ -2,7 +2,6 @@
 #include "shim/state/comm_state.h"
 
 #include "shim/state/context.h"
-#include "shim/state/graph.h"
 #include "shim/state/hooks.h"
 #include "shim/state/memory.h"
 
@@ -10,12 +9,97 @@
 #include <string.h>
 #include <utlist.h>
 
-static void free_parts(struct cpl_comm_state *state)
+#define WHAT "a communicator"
+
+struct cpl_context cpl_context;
+
+/* ---- graphs */
+
+static struct cpl_graph whole = {.inner = MPI_COMM_NULL};
+
+/* MPI's callback. A copy of the communicator has no inner one before it gets its own. */
+static int copy_graph(MPI_Comm comm, int keyval, void *extra, void *in, void *out, int *copied)
 {
-    free(state->line);
-    free(state->pt2pt);
-    free(state->serve);
+    (void)comm, (void)keyval, (void)extra;
+    *copied = in == &whole;
+    *(void **)out = in;
+    return MPI_SUCCESS;
 }
+
+bool cpl_graph_start(void)
+{
+    cpl_context.comms.graph = MPI_KEYVAL_INVALID;
+    return PMPI_Comm_create_keyval(copy_graph, MPI_COMM_NULL_DELETE_FN, &cpl_context.comms.graph,
+                                   NULL) == MPI_SUCCESS;
+}
+
+static void forget_graph(struct cpl_graph *graph)
+{
+    LL_DELETE(cpl_context.comms.first_graph, graph);
+    free(graph);
+}
+
+void cpl_graph_stop(void)
+{
+    struct cpl_graph *graph;
+    while ((graph = cpl_context.comms.first_graph)) {
+        PMPI_Comm_free(&graph->inner);
+        forget_graph(graph);
+    }
+    if (cpl_context.comms.graph != MPI_KEYVAL_INVALID)
+        PMPI_Comm_free_keyval(&cpl_context.comms.graph);
+}
+
+bool cpl_graph_has_neighbors(MPI_Comm comm)
+{
+    int topology = MPI_UNDEFINED, rank = 0, n_in = 0, n_out = 0, weighted = 0;
+    PMPI_Topo_test(comm, &topology);
+    if (topology == MPI_DIST_GRAPH)
+        PMPI_Dist_graph_neighbors_count(comm, &n_in, &n_out, &weighted);
+    else if (topology == MPI_GRAPH && PMPI_Comm_rank(comm, &rank) == MPI_SUCCESS)
+        PMPI_Graph_neighbors_count(comm, rank, &n_in);
+    return n_in + n_out > 0;
+}
+
+void cpl_graph_keep(MPI_Comm comm, MPI_Comm inner)
+{
+    struct cpl_graph *graph = &whole;
+    if (inner != MPI_COMM_NULL) {
+        graph = cpl_memory_need(sizeof *graph, "a graph");
+        int size = 0;
+        PMPI_Comm_size(comm, &size);
+        graph->comm = comm;
+        graph->inner = inner;
+        graph->number = size == cpl_context.size ? ++cpl_context.comms.n_graphs : 0;
+        LL_PREPEND(cpl_context.comms.first_graph, graph);
+    }
+    PMPI_Comm_set_attr(comm, cpl_context.comms.graph, graph);
+}
+
+const struct cpl_graph *cpl_graph_of(MPI_Comm comm)
+{
+    void *graph;
+    int topology = MPI_UNDEFINED, found = 0;
+    if (PMPI_Topo_test(comm, &topology) == MPI_SUCCESS && topology == MPI_CART)
+        return &whole;
+    PMPI_Comm_get_attr(comm, cpl_context.comms.graph, &graph, &found);
+    return found ? graph : NULL;
+}
+
+MPI_Comm cpl_graph_inner(MPI_Comm comm)
+{
+    const struct cpl_graph *graph =
+        cpl_context.comms.first_graph && comm != MPI_COMM_NULL ? cpl_graph_of(comm) : NULL;
+    MPI_Errhandler handler;
+    if (!graph || graph->inner == MPI_COMM_NULL)
+        return comm;
+    PMPI_Comm_get_errhandler(comm, &handler);
+    PMPI_Comm_set_errhandler(graph->inner, handler);
+    PMPI_Errhandler_free(&handler);
+    return graph->inner;
+}
+
+/* ---- states */
 
 static void free_state(struct cpl_comm_state *state)
 {
@@ -24,85 +108,49 @@ static void free_state(struct cpl_comm_state *state)
         cpl_context.comms.n_planned--;
     }
     cpl_adjacency_free(&state->adjacency);
-    if (!state->blank)
-        free_parts(state);
+    if (!state->blank) {
+        free(state->line);
+        free(state->pt2pt);
+        free(state->serve);
+    }
     free(state->exchanges);
     free(state->allgathers.kept);
     free(state);
 }
 
-static void meet_parts(struct cpl_comm_state *state)
-{
-    state->blank = true;
-    CPL_EACH_HOOKS(hooks)
-    {
-        if (hooks->meet)
-            hooks->meet(state);
-    }
-}
-
-static bool begin_parts(struct cpl_comm_state *state)
-{
-    state->line = NULL;
-    state->pt2pt = NULL;
-    state->serve = NULL;
-    CPL_EACH_HOOKS(hooks)
-    {
-        if (!hooks->begin || hooks->begin(state))
-            continue;
-        free_parts(state);
-        meet_parts(state);
-        return false;
-    }
-    state->blank = false;
-    return true;
-}
-
 void cpl_comm_state_begin(struct cpl_comm_state *state)
 {
-    int tries = 0;
-    while (!begin_parts(state))
-        cpl_memory_wait(&tries, "a communicator");
+    CPL_CALL_HOOKS(begin, (state));
+    state->blank = false;
     cpl_memory_put_by();
-}
-
-static struct cpl_comm_state *try_state(MPI_Comm comm)
-{
-    struct cpl_comm_state *state = calloc(1, sizeof *state);
-    if (!state)
-        return NULL;
-    state->comm = comm;
-    state->meeting.family.number = comm == MPI_COMM_WORLD;
-    state->private_comm = MPI_COMM_NULL;
-    PMPI_Comm_rank(comm, &state->rank);
-    PMPI_Comm_size(comm, &state->size);
-    int inter = 0, topology = MPI_UNDEFINED;
-    PMPI_Comm_test_inter(comm, &inter);
-    PMPI_Topo_test(comm, &topology);
-    state->inter = inter;
-    state->has_topology = !inter && topology != MPI_UNDEFINED;
-    const struct cpl_graph *graph = state->has_topology ? cpl_graph_of(comm) : NULL;
-    state->watched = graph && graph->inner == MPI_COMM_NULL && state->size > 1;
-    meet_parts(state);
-    if ((state->watched && !cpl_adjacency_query(comm, &state->adjacency)) ||
-        PMPI_Comm_set_attr(comm, cpl_context.comms.keyval, state) != MPI_SUCCESS) {
-        free_state(state);
-        return NULL;
-    }
-    DL_APPEND2(cpl_context.comms.first, state, previous, next);
-    cpl_context.comms.n_states++;
-    return state;
 }
 
 /* Waits for memory: the other ranks have a state of the communicator and meet, so a rank without
  * one would be alone in MPI's call. */
 static struct cpl_comm_state *make_state(MPI_Comm comm)
 {
-    struct cpl_comm_state *state;
-    int tries = 0;
-    while (!(state = try_state(comm)))
-        cpl_memory_wait(&tries, "a communicator");
+    struct cpl_comm_state *state = cpl_memory_need(sizeof *state, WHAT);
+    int inter = 0, topology = MPI_UNDEFINED, tries = 0;
+    state->comm = comm;
+    state->meeting.family.number = comm == MPI_COMM_WORLD;
+    state->private_comm = MPI_COMM_NULL;
+    PMPI_Comm_rank(comm, &state->rank);
+    PMPI_Comm_size(comm, &state->size);
+    PMPI_Comm_test_inter(comm, &inter);
+    PMPI_Topo_test(comm, &topology);
+    state->inter = inter;
+    state->has_topology = !inter && topology != MPI_UNDEFINED;
+    const struct cpl_graph *graph = state->has_topology ? cpl_graph_of(comm) : NULL;
+    state->watched = graph && graph->inner == MPI_COMM_NULL && state->size > 1;
+    state->blank = true;
+    CPL_CALL_HOOKS(meet, (state));
+    while (state->watched && !cpl_adjacency_query(comm, &state->adjacency))
+        cpl_memory_wait(&tries, WHAT);
+    while (PMPI_Comm_set_attr(comm, cpl_context.comms.keyval, state) != MPI_SUCCESS)
+        cpl_memory_wait(&tries, WHAT);
     cpl_memory_put_by();
+    DL_APPEND2(cpl_context.comms.first, state, previous, next);
+    cpl_context.comms.n_states++;
     return state;
 }
 
@@ -152,11 +200,7 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
 {
     (void)comm, (void)keyval, (void)extra;
     struct cpl_comm_state *state = attribute;
-    CPL_EACH_HOOKS(hooks)
-    {
-        if (hooks->end)
-            hooks->end(state);
-    }
+    CPL_CALL_HOOKS(end, (state));
     DL_DELETE2(cpl_context.comms.first, state, previous, next);
     cpl_context.comms.n_states--;
     for (int k = 0; k < CPL_MOST_JOINED && state->meeting.family.joined; k++)
@@ -174,7 +218,7 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
 
 void cpl_comm_state_set_aside(MPI_Comm comm)
 {
-    struct cpl_dying *d = cpl_memory_need(sizeof *d, "a communicator");
+    struct cpl_dying *d = cpl_memory_need(sizeof *d, WHAT);
     *d = (struct cpl_dying){.comm = comm, .set_aside = true};
     LL_PREPEND2(cpl_context.comms.dying, d, outer);
 }
@@ -213,9 +257,16 @@ void cpl_comm_state_after_free(const struct cpl_dying *dying)
 void cpl_comm_state_free_inner(MPI_Comm comm)
 {
     struct cpl_dying dying;
-    MPI_Comm inner = cpl_graph_take_inner(comm);
-    if (inner == MPI_COMM_NULL)
+    struct cpl_graph *graph;
+    int found = 0;
+    if (!cpl_context.comms.first_graph || comm == MPI_COMM_NULL)
         return;
+    PMPI_Comm_get_attr(comm, cpl_context.comms.graph, &graph, &found);
+    if (!found || graph == &whole)
+        return;
+    MPI_Comm inner = graph->inner;
+    PMPI_Comm_delete_attr(comm, cpl_context.comms.graph);
+    forget_graph(graph);
     cpl_comm_state_before_free(inner, &dying);
     PMPI_Comm_free(&inner);
     cpl_comm_state_after_free(&dying);
@@ -223,10 +274,6 @@ void cpl_comm_state_free_inner(MPI_Comm comm)
 
 void cpl_comm_state_release(struct cpl_comm_state *state)
 {
-    CPL_EACH_HOOKS(hooks)
-    {
-        if (hooks->before_free)
-            hooks->before_free(state);
-    }
+    CPL_CALL_HOOKS(before_free, (state));
     PMPI_Comm_delete_attr(state->comm, cpl_context.comms.keyval); /* calls cpl_comm_state_deleted */
 }

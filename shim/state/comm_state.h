@@ -138,7 +138,7 @@ struct cpl_dying {
 void cpl_comm_state_before_free(MPI_Comm comm, struct cpl_dying *dying);
 void cpl_comm_state_after_free(const struct cpl_dying *dying);
 
-/* The same for the inner communicator of a graph (graph.h), if there is one, which is freed. */
+/* The same for the inner communicator of a graph (below), if there is one, which is freed. */
 void cpl_comm_state_free_inner(MPI_Comm comm);
 
 /* A communicator has no state from here on until it is freed, or until it is taken back: all its
@@ -152,5 +152,38 @@ void cpl_comm_state_free_orphaned(void);
 
 /* Frees a state and takes its attribute off the communicator. Collective over the communicator. */
 void cpl_comm_state_release(struct cpl_comm_state *state);
+
+/* ---- graph communicators, and which of their ranks have neighbours. MPI wants every rank in a
+ * neighborhood collective, but those without neighbours have nothing to do there: MPICH lets them
+ * skip it, and PETSc does. So where there are any, neighborhood collectives are made on an inner
+ * communicator, by MPI as well as by the library: one of the ranks that have neighbours, with the
+ * same graph; a rank without has one of its own. It is made when the graph is (meet/agree.h), where
+ * all ranks are. ---- */
+
+/* What is known of a graph communicator; an attribute. */
+struct cpl_graph {
+    MPI_Comm comm, inner; /* inner: MPI_COMM_NULL: all ranks have neighbours */
+    int number;           /* of one of all ranks, from 1, alike on them; 0: another one */
+    struct cpl_graph *next;
+};
+
+/* The attribute's key, for the process. Returns false when MPI has none to give. Local. The second
+ * frees all inner communicators, too. */
+bool cpl_graph_start(void);
+void cpl_graph_stop(void);
+
+/* Whether this rank has neighbours. Local. */
+bool cpl_graph_has_neighbors(MPI_Comm comm);
+
+/* Keeps the inner communicator, which is the library's from here on, or that all ranks have
+ * neighbours. Waits for memory. Local. */
+void cpl_graph_keep(MPI_Comm comm, MPI_Comm inner);
+
+/* NULL: nothing is known of the communicator. A grid's ranks all have neighbours. Local. */
+const struct cpl_graph *cpl_graph_of(MPI_Comm comm);
+
+/* The communicator on which a neighborhood collective is made: the inner one, which gets the
+ * other's error handler, else the given one; any handle. Local. */
+MPI_Comm cpl_graph_inner(MPI_Comm comm);
 
 #endif

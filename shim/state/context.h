@@ -29,12 +29,11 @@ struct cpl_pictures {
     uint64_t written[CPL_MOST_PATTERN_FILES]; /* patterns in files, by fingerprint */
 };
 
-/* The program's buffers for MPI_Bsend, and sends from copies (buffered.h). */
+/* The program's buffers for MPI_Bsend, and sends from copies (requests.h). */
 struct cpl_buffered {
-    bool attached;
-    int64_t size, used;        /* size of the buffer and how much of it is used, in bytes */
-    int n_of_comms;            /* buffers that are attached to communicators */
-    int64_t n_sent;            /* copies so far */
+    int64_t size, used; /* of the buffer and how much of it is used, bytes; 0: there is none */
+    int n_of_comms;     /* buffers that are attached to communicators */
+    int64_t n_sent;     /* copies so far */
     struct cpl_copied *first;  /* sends under way */
     struct cpl_flush *flushes; /* started, and not complete */
 };
@@ -137,11 +136,11 @@ struct cpl_reduced {
 struct cpl_comms {
     struct cpl_recent recent[CPL_N_RECENT]; /* communicators that were looked up last, by handle */
     MPI_Comm self; /* private one of this rank alone: MPI_COMM_SELF is the program's */
-    MPI_Comm away; /* for the barriers of away.h; MPI_COMM_NULL: nothing was managed */
+    MPI_Comm away; /* for the barriers of assembly.h; MPI_COMM_NULL: nothing was managed */
     struct cpl_assembly *assembly; /* where the ranks of the node wait for each other (assembly.h);
                                     * NULL: there is none, or `away` is not there */
     int keyval;                    /* key of the attribute that holds a communicator's state */
-    int graph;                     /* key of the one that holds its inner one (graph.h) */
+    int graph;                     /* key of the one that holds its inner one (comm_state.h) */
     int n_graphs;                  /* ones of all ranks that ever had an inner one */
     struct cpl_graph *first_graph; /* those that have an inner one */
     MPI_Datatype vote;             /* type of a word of a vote (meet/meeting.h) */

@@ -1,55 +1,46 @@
-/* Datatypes and the copying of typed data (datatype.h). */
+/* Datatypes and the copying of typed data (datatype.h), arguments of messages (describe.h). */
 #include "shim/state/datatype.h"
 
-#include "shim/state/context.h"
-#include "shim/state/device.h"
+#include "shim/state/comm_state.h"
+#include "shim/state/describe.h"
 
+#include <errno.h>
+#include <link.h>
 #include <string.h>
-
-static bool is_dense(MPI_Datatype handle, int depth);
-
-/* A type that repeats one other type without gaps is dense if that type is. */
-static bool inner_is_dense(MPI_Datatype handle, int n_integers, int n_addresses, int n_types,
-                           int depth)
-{
-    int integers[1];
-    MPI_Aint addresses[1];
-    MPI_Datatype inner;
-    if (n_integers > 1 || n_addresses > 0 || n_types != 1 ||
-        PMPI_Type_get_contents(handle, n_integers, 0, 1, integers, addresses, &inner) !=
-            MPI_SUCCESS)
-        return false;
-    int a, b, c, combiner;
-    bool dense = is_dense(inner, depth + 1);
-    PMPI_Type_get_envelope(inner, &a, &b, &c, &combiner);
-    if (combiner != MPI_COMBINER_NAMED)
-        PMPI_Type_free(&inner);
-    return dense;
-}
-
-static bool is_dense(MPI_Datatype handle, int depth)
-{
-    int n_integers, n_addresses, n_types, combiner;
-    if (depth > 8 || PMPI_Type_get_envelope(handle, &n_integers, &n_addresses, &n_types,
-                                            &combiner) != MPI_SUCCESS)
-        return false;
-    if (combiner == MPI_COMBINER_NAMED) {
-        MPI_Count size;
-        MPI_Aint lower, extent;
-        PMPI_Type_size_x(handle, &size);
-        PMPI_Type_get_extent(handle, &lower, &extent);
-        return lower == 0 && size == extent; /* pair types such as MPI_DOUBLE_INT have a gap */
-    }
-    if (combiner != MPI_COMBINER_DUP && combiner != MPI_COMBINER_CONTIGUOUS)
-        return false;
-    return inner_is_dense(handle, n_integers, n_addresses, n_types, depth);
-}
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static bool is_named(MPI_Datatype handle)
 {
     int a, b, c, combiner;
     return PMPI_Type_get_envelope(handle, &a, &b, &c, &combiner) == MPI_SUCCESS &&
            combiner == MPI_COMBINER_NAMED;
+}
+
+/* A type that repeats one other type without gaps is dense if that type is. */
+static bool is_dense(MPI_Datatype handle, int depth)
+{
+    int n_integers, n_addresses, n_types, combiner, integers[1];
+    MPI_Aint addresses[1], lower, extent;
+    MPI_Datatype inner;
+    MPI_Count size;
+    if (depth > 8 || PMPI_Type_get_envelope(handle, &n_integers, &n_addresses, &n_types,
+                                            &combiner) != MPI_SUCCESS)
+        return false;
+    if (combiner == MPI_COMBINER_NAMED) {
+        PMPI_Type_size_x(handle, &size);
+        PMPI_Type_get_extent(handle, &lower, &extent);
+        return lower == 0 && size == extent; /* pair types such as MPI_DOUBLE_INT have a gap */
+    }
+    if ((combiner != MPI_COMBINER_DUP && combiner != MPI_COMBINER_CONTIGUOUS) || n_integers > 1 ||
+        n_addresses > 0 || n_types != 1 ||
+        PMPI_Type_get_contents(handle, n_integers, 0, 1, integers, addresses, &inner) !=
+            MPI_SUCCESS)
+        return false;
+    bool dense = is_dense(inner, depth + 1);
+    if (!is_named(inner))
+        PMPI_Type_free(&inner);
+    return dense;
 }
 
 bool cpl_type_keep(struct cpl_type *type)
@@ -167,4 +158,79 @@ int64_t cpl_truncated_bytes(void)
                     &status);
     PMPI_Get_elements_x(&status, MPI_BYTE, &bytes);
     return bytes;
+}
+
+/* ---- arguments */
+
+/* Whether MPI accepts the arguments, without a message. SimGrid miscounts such requests; simulated
+ * programs have no wrong arguments. */
+#ifdef CPL_SIMULATED
+#define is_refused(buffer, count, type, tag, receives) false
+#else
+static bool is_refused(const void *buffer, MPI_Count count, MPI_Datatype type, int tag,
+                       bool receives)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    int result = receives ? PMPI_Irecv_c((void *)(uintptr_t)buffer, count, type, MPI_PROC_NULL, tag,
+                                         cpl_context.comms.self, &request)
+                          : PMPI_Isend_c(buffer, count, type, MPI_PROC_NULL, tag,
+                                         cpl_context.comms.self, &request);
+    if (result == MPI_SUCCESS)
+        PMPI_Wait(&request, MPI_STATUS_IGNORE);
+    return result != MPI_SUCCESS;
+}
+#endif
+
+bool cpl_describe_with_care(const void *buffer, MPI_Count count, MPI_Datatype type, int tag,
+                            bool receives, struct cpl_span *span)
+{
+    bool plain_tag = (tag >= 0 && tag <= cpl_context.tag_ub) || (receives && tag == MPI_ANY_TAG);
+    if (!(cpl_type_named(type) && plain_tag && buffer && count >= 0) &&
+        is_refused(buffer, count, type, tag, receives))
+        return false;
+    span->address = (char *)(uintptr_t)buffer;
+    span->count = count;
+    return cpl_type_describe(type, &span->type);
+}
+
+bool cpl_is_peer(MPI_Comm comm, int peer, bool receives)
+{
+    const struct cpl_comm_state *state = cpl_comm_state_get(comm);
+    return state && !state->inter &&
+           (peer == MPI_PROC_NULL || cpl_is_rank(peer, state->size, receives));
+}
+
+/* ---- memory of devices */
+
+static int look_at(struct dl_phdr_info *object, size_t size, void *unused)
+{
+    /* and what there is where there is a device */
+    static const char *const runtimes[][2] = {
+        {"libcuda.so", "/"}, {"libamdhip64.so", "/dev/kfd"}, {"libze_loader.so", "/dev/dri"}};
+    const char *slash = strrchr(object->dlpi_name, '/');
+    const char *name = slash ? slash + 1 : object->dlpi_name;
+    (void)size, (void)unused;
+    for (size_t k = 0; k < sizeof runtimes / sizeof *runtimes; k++)
+        if (strncmp(name, runtimes[k][0], strlen(runtimes[k][0])) == 0 &&
+            access(runtimes[k][1], F_OK) == 0)
+            cpl_context.machine.has_device = true;
+    return 0;
+}
+
+void cpl_device_look(void)
+{
+    if (!cpl_context.machine.has_device)
+        dl_iterate_phdr(look_at, NULL);
+}
+
+/* The kernel reads a signal mask there before it finds that the request makes no sense. */
+bool cpl_device_is_unreadable(const void *address)
+{
+    const long no_request = -1, mask_bytes = 8;
+    const uintptr_t at = (uintptr_t)address & ~(uintptr_t)(mask_bytes - 1);
+    const int before = errno;
+    bool unreadable =
+        syscall(SYS_rt_sigprocmask, no_request, at, NULL, mask_bytes) != 0 && errno == EFAULT;
+    errno = before;
+    return unreadable;
 }

@@ -20,15 +20,13 @@ enum cpl_part_need {
 };
 
 struct cpl_hooks {
-    const char *name;
-
     /* A communicator is met, of which nothing is known: the state's member of the part's name
      * becomes what is true of all of these, which nobody writes to. Local. */
     void (*meet)(struct cpl_comm_state *state);
 
     /* Something is to be kept of it (cpl_comm_state_own): makes what the part keeps, in that
-     * member, which is freed with the state. Returns false when memory ran out. Local. */
-    bool (*begin)(struct cpl_comm_state *state);
+     * member, which is freed with the state. Waits for memory. Local. */
+    void (*begin)(struct cpl_comm_state *state);
 
     /* The communicator is about to be freed, and may still be used. Collective. */
     void (*before_free)(struct cpl_comm_state *state);
@@ -58,7 +56,7 @@ struct cpl_hooks {
     void (*alike)(const struct cpl_comm_state *state, struct cpl_alike *alike);
 
     /* Something is about to be managed or served, for the first time or again: from then on waits
-     * are gathered (wait/away.h). Polls where it waits. On all ranks of MPI_COMM_WORLD. */
+     * are gathered (wait/assembly.h). Polls where it waits. On all ranks of MPI_COMM_WORLD. */
     void (*prepare)(void);
 
     /* What the part needs for a communicator of fewer ranks than MPI_COMM_WORLD (pt2pt_parts.h).
@@ -77,5 +75,11 @@ struct cpl_hooks {
 #define CPL_EACH_HOOKS(hooks)                                                                      \
     for (const struct cpl_hooks *const *hooks##_at = cpl_context.hooks, *hooks;                    \
          hooks##_at && (hooks = *hooks##_at); hooks##_at++)
+
+/* Calls a member that returns nothing, of each part that has it. */
+#define CPL_CALL_HOOKS(member, arguments)                                                          \
+    CPL_EACH_HOOKS(hooks)                                                                          \
+    if (hooks->member)                                                                             \
+    hooks->member arguments
 
 #endif

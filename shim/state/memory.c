@@ -5,6 +5,7 @@
 
 #include <mpi.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define PUT_BY  (96 << 10) /* bytes: enough for a communicator, too few for malloc to map apart */
@@ -28,15 +29,6 @@ void cpl_memory_wait(int *tries, const char *what)
     PMPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 }
 
-void *cpl_memory_need(size_t bytes, const char *what)
-{
-    void *memory;
-    int tries = 0;
-    while (!(memory = calloc(1, bytes)))
-        cpl_memory_wait(&tries, what);
-    return memory;
-}
-
 void *cpl_memory_grow(void *memory, size_t bytes, const char *what)
 {
     void *grown;
@@ -44,6 +36,11 @@ void *cpl_memory_grow(void *memory, size_t bytes, const char *what)
     while (!(grown = realloc(memory, bytes)))
         cpl_memory_wait(&tries, what);
     return grown;
+}
+
+void *cpl_memory_need(size_t bytes, const char *what)
+{
+    return memset(cpl_memory_grow(NULL, bytes, what), 0, bytes);
 }
 
 void cpl_memory_put_by(void)

@@ -78,15 +78,6 @@ static void take(struct cpl_service_lock *l)
     atomic_store_explicit(&l->owner, &me, memory_order_relaxed);
 }
 
-static bool try_to_take(struct cpl_service_lock *l)
-{
-    int now = atomic_load(&l->serving);
-    if (!atomic_compare_exchange_strong(&l->next, &now, now + 1))
-        return false;
-    atomic_store_explicit(&l->owner, &me, memory_order_relaxed);
-    return true;
-}
-
 static void give_back(struct cpl_service_lock *l)
 {
     atomic_store_explicit(&l->owner, NULL, memory_order_relaxed);
@@ -160,16 +151,6 @@ void cpl_service_give_way(void)
     CPL_OUTSIDE; /* for a moment */
 }
 
-void cpl_service_keep(bool yes)
-{
-    cpl_context.lock.kept = yes;
-}
-
-bool cpl_service_is_alone(void)
-{
-    return cpl_context.lock.n_inside == 1;
-}
-
 /* ---- the thread */
 
 static bool do_work(struct cpl_service *s)
@@ -183,10 +164,13 @@ static bool do_work(struct cpl_service *s)
 /* Does the program's work, in a program with several threads, if none of them has the lock. */
 static bool serve_shared(struct cpl_service *s)
 {
-    if (!try_to_take(&cpl_context.lock))
+    struct cpl_service_lock *l = &cpl_context.lock;
+    int now = atomic_load(&l->serving);
+    if (!atomic_compare_exchange_strong(&l->next, &now, now + 1))
         return false;
+    atomic_store_explicit(&l->owner, &me, memory_order_relaxed);
     bool any = s->on && do_work(s);
-    give_back(&cpl_context.lock);
+    give_back(l);
     return any;
 }
 

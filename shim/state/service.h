@@ -35,7 +35,7 @@ struct cpl_service_lock {
     _Atomic(void *) owner; /* NULL: nobody has it (cpl_service_me) */
     atomic_int n_outside;  /* threads that wait inside MPI */
     int n_inside;          /* threads in bracketed calls, waiting or not; the owner's to change */
-    bool kept;             /* the owner keeps it while it waits (cpl_service_keep) */
+    bool kept; /* the owner keeps it while it waits, and does not step out; its to change */
 };
 
 struct cpl_service {     /* with `shared`, cpl_context.lock is used */
@@ -50,23 +50,6 @@ struct cpl_service {     /* with `shared`, cpl_context.lock is used */
     atomic_uint n_polls; /* polls by the program and the thread */
 };
 
-#ifdef CPL_SIMULATED /* the simulated ranks of a process have no threads */
-#define cpl_service_begin()       (void)0
-#define cpl_service_look()        (void)0
-#define cpl_service_prepare(work) true
-#define cpl_service_switch(yes)   (void)(cpl_context.service.on = (yes))
-#define cpl_service_end()         (void)0
-#define cpl_service_wait()        (void)0
-#define cpl_service_share()       (void)0
-#define cpl_service_lock()        (void)0
-#define cpl_service_unlock()      (void)0
-#define cpl_service_step_out()    0
-#define cpl_service_step_in(n)    (void)(n)
-#define cpl_service_give_way()    (void)0
-#define cpl_service_keep(yes)     (void)(yes)
-#define cpl_service_is_alone()    true
-#define cpl_service_me()          NULL
-#else
 /* Before MPI is initialised: prepares what the kernel takes 20 ms and more for in a process with
  * several threads, of which MPI starts some. Local. */
 void cpl_service_begin(void);
@@ -105,17 +88,8 @@ void cpl_service_step_in(int depth);
 /* In a wait that polls, between two looks: lets other threads have the lock if any waits for it. */
 void cpl_service_give_way(void);
 
-/* The owner keeps the lock from here on while it waits, or does not any more: the two above do
- * nothing. */
-void cpl_service_keep(bool yes);
-
-/* Whether no other thread is in a bracketed call, in which it may have given the lock back. By the
- * owner. */
-bool cpl_service_is_alone(void);
-
 /* What names the calling thread. */
 void *cpl_service_me(void);
-#endif
 
 static inline int cpl_service_enter(struct cpl_service *s)
 {

@@ -7,7 +7,6 @@
 #include "shim/base/shared_memory.h"
 #include "shim/state/context.h"
 #include "shim/state/memory.h"
-#include "shim/wait/away.h"
 #include "shim/wait/progress.h"
 
 #include <stdatomic.h>
@@ -72,42 +71,37 @@ static int free_seats(MPI_Comm comm, int keyval, void *seats, void *extra)
     return MPI_SUCCESS;
 }
 
-static void free_parts(MPI_Comm *node, MPI_Comm *leaders, unsigned char *memory, int64_t bytes)
-{
-    if (memory)
-        cpl_shared_free(memory, bytes);
-    PMPI_Comm_free(node);
-    if (*leaders != MPI_COMM_NULL)
-        PMPI_Comm_free(leaders);
-}
-
 struct cpl_assembly *cpl_assembly_make(MPI_Comm node, MPI_Comm leaders, unsigned char *memory,
                                        int64_t bytes)
 {
     int n = 0;
     PMPI_Comm_size(node, &n);
-    struct cpl_assembly *a = calloc(1, sizeof *a + (size_t)n * sizeof *a->n_barriers);
-    if (!a || PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_seats, &a->keyval, NULL) !=
-                  MPI_SUCCESS) {
-        free_parts(&node, &leaders, memory, bytes);
-        free(a);
-        return NULL;
-    }
+    struct cpl_assembly *a =
+        cpl_memory_need(sizeof *a + (size_t)n * sizeof *a->n_barriers, "the ranks of a node");
     a->node = node;
     a->leaders = leaders;
     a->memory = memory;
     a->bytes = bytes;
     a->n = n;
     PMPI_Comm_rank(node, &a->rank);
-    return a;
+    if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_seats, &a->keyval, NULL) == MPI_SUCCESS)
+        return a;
+    a->keyval = MPI_KEYVAL_INVALID;
+    cpl_assembly_free(a);
+    return NULL;
 }
 
 void cpl_assembly_free(struct cpl_assembly *a)
 {
     if (!a)
         return;
-    free_parts(&a->node, &a->leaders, a->memory, a->bytes);
-    PMPI_Comm_free_keyval(&a->keyval);
+    if (a->memory)
+        cpl_shared_free(a->memory, a->bytes);
+    PMPI_Comm_free(&a->node);
+    if (a->leaders != MPI_COMM_NULL)
+        PMPI_Comm_free(&a->leaders);
+    if (a->keyval != MPI_KEYVAL_INVALID)
+        PMPI_Comm_free_keyval(&a->keyval);
     free(a);
 }
 
@@ -151,16 +145,11 @@ static _Atomic uint32_t *number_of(const struct cpl_assembly *a, int seat, int w
     return (_Atomic uint32_t *)(void *)row_of(a, seat) + with;
 }
 
-static bool has_come(const struct cpl_assembly *a, int seat)
-{
-    uint32_t n = atomic_load_explicit(number_of(a, seat, a->rank), memory_order_acquire);
-    return (int32_t)(n - a->n_barriers[seat]) >= 0;
-}
-
 /* While nothing is managed yet, others may prepare, and ask this rank. */
 static void await(const struct cpl_assembly *a, int seat, int *n_idle)
 {
-    while (!has_come(a, seat))
+    const _Atomic uint32_t *come = number_of(a, seat, a->rank);
+    while ((int32_t)(atomic_load_explicit(come, memory_order_acquire) - a->n_barriers[seat]) < 0)
         if (cpl_progress_needed())
             cpl_progress_pause(++*n_idle);
         else
@@ -267,4 +256,116 @@ const unsigned char *cpl_assembly_see(MPI_Comm comm, int rank, int step)
     while (atomic_load_explicit(&slot->round, memory_order_acquire) != a->n_rounds)
         cpl_progress_pause(++n_idle);
     return slot->vector;
+}
+
+/* ---- calls that wait inside MPI */
+
+/* Tags of its messages. */
+enum cpl_away_kind { CPL_AWAY_GATHER, CPL_AWAY_LEADER };
+
+/* Whether anything is managed or served: alike on all ranks between two collectives over them. In a
+ * program with several threads the helper thread serves while the program waits inside MPI, but not
+ * while the lock is kept. */
+bool cpl_away_gathers(void)
+{
+    const struct cpl_service *s = &cpl_context.service;
+    bool any = s->shared ? cpl_context.lock.kept
+                         : cpl_context.busy.n_managed + cpl_context.busy.n_served > 0;
+    return any && cpl_context.comms.away != MPI_COMM_NULL;
+}
+
+void cpl_away_end(void)
+{
+    if (cpl_context.comms.away != MPI_COMM_NULL)
+        PMPI_Comm_free(&cpl_context.comms.away);
+}
+
+/* Sends a rank an empty message, then waits for one of another. Messages between two ranks keep
+ * their order, and the ranks enter their common calls in the same order, so one tag is enough. */
+static void trade(int to, int from, enum cpl_away_kind kind)
+{
+    MPI_Comm comm = cpl_context.comms.away;
+    MPI_Request request;
+    if (PMPI_Isend(NULL, 0, MPI_BYTE, to, kind, comm, &request) == MPI_SUCCESS)
+        cpl_progress_wait(&request, MPI_STATUS_IGNORE);
+    if (PMPI_Irecv(NULL, 0, MPI_BYTE, from, kind, comm, &request) == MPI_SUCCESS)
+        cpl_progress_wait(&request, MPI_STATUS_IGNORE);
+}
+
+/* The rank in MPI_COMM_WORLD of a group's k-th; MPI_UNDEFINED: it is of another one. */
+int cpl_away_world_rank(MPI_Group group, int k)
+{
+    MPI_Group world;
+    int rank = MPI_UNDEFINED;
+    PMPI_Comm_group(cpl_context.comms.away, &world);
+    PMPI_Group_translate_ranks(group, 1, &k, world, &rank);
+    PMPI_Group_free(&world);
+    return rank;
+}
+
+bool cpl_away_is_of_this_world(MPI_Group group)
+{
+    MPI_Group world, others;
+    int n_others = 1;
+    if (!cpl_context.met_others)
+        return true;
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    if (PMPI_Group_difference(group, world, &others) == MPI_SUCCESS) {
+        PMPI_Group_size(others, &n_others);
+        PMPI_Group_free(&others);
+    }
+    PMPI_Group_free(&world);
+    return n_others == 0;
+}
+
+/* By dissemination. It needs no memory: a rank that stayed away would leave others waiting. */
+void cpl_away_group(MPI_Group group)
+{
+    int n = 0, me = MPI_UNDEFINED;
+    cpl_progress_before_wait();
+    if (!cpl_away_gathers() || group == MPI_GROUP_NULL)
+        return;
+    PMPI_Group_size(group, &n);
+    PMPI_Group_rank(group, &me);
+    if (me == MPI_UNDEFINED || !cpl_away_is_of_this_world(group))
+        return;
+    for (int distance = 1; distance < n; distance *= 2)
+        trade(cpl_away_world_rank(group, (me + distance) % n),
+              cpl_away_world_rank(group, (me + n - distance) % n), CPL_AWAY_GATHER);
+}
+
+void cpl_away_window(MPI_Win win)
+{
+    MPI_Group group = MPI_GROUP_NULL;
+    if (cpl_away_gathers() && win != MPI_WIN_NULL)
+        PMPI_Win_get_group(win, &group);
+    cpl_away_group(group);
+    if (group != MPI_GROUP_NULL)
+        PMPI_Group_free(&group);
+}
+
+void cpl_away_file(MPI_File file)
+{
+    MPI_Group group = MPI_GROUP_NULL;
+    if (cpl_away_gathers() && file != MPI_FILE_NULL)
+        PMPI_File_get_group(file, &group);
+    cpl_away_group(group);
+    if (group != MPI_GROUP_NULL)
+        PMPI_Group_free(&group);
+}
+
+void cpl_away_leaders(MPI_Comm local, int local_leader, MPI_Comm peers, int remote_leader)
+{
+    int rank = MPI_UNDEFINED, n = 0;
+    MPI_Group group;
+    PMPI_Comm_rank(local, &rank);
+    if (!cpl_away_gathers() || rank != local_leader || peers == MPI_COMM_NULL ||
+        PMPI_Comm_group(peers, &group) != MPI_SUCCESS)
+        return;
+    PMPI_Group_size(group, &n);
+    int other = remote_leader < 0 || remote_leader >= n ? MPI_UNDEFINED
+                                                        : cpl_away_world_rank(group, remote_leader);
+    PMPI_Group_free(&group);
+    if (other != MPI_UNDEFINED)
+        trade(other, other, CPL_AWAY_LEADER);
 }

@@ -6,7 +6,6 @@
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
 #include "shim/state/describe.h"
-#include "shim/wait/away.h"
 
 bool cpl_collective_of_this_world(MPI_Comm comm)
 {

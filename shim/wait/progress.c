@@ -149,11 +149,7 @@ bool cpl_progress_serve(void)
 
 void cpl_progress_leave(void)
 {
-    CPL_EACH_HOOKS(hooks)
-    {
-        if (hooks->leave)
-            hooks->leave();
-    }
+    CPL_CALL_HOOKS(leave, ());
 }
 
 void cpl_progress_before_wait(void)

@@ -1,4 +1,4 @@
-/* A model of who serves whom when (shim/state/service.h, shim/wait/away.h), checked by check_model.sh.
+/* A model of who serves whom when (shim/state/service.h, shim/wait/assembly.h), checked by check_model.sh.
  *
  * Rank SRC sends a message to DST by way of THIRD. Spin chooses what kind of message it is, what each
  * rank does before and after it, and which two ranks make a call X that waits inside MPI, where nobody
@@ -9,7 +9,7 @@
  * The model                 mirrors
  *   server(), SERVES        a poll, or the helper thread while the rank is outside MPI: never while it is AWAY
  *   in[], HELD              rides that have come, and the own batch that has not left
- *   enter_x()               away.c: a barrier that polls, then MPI's own call
+ *   enter_x()               assembly.c: a barrier that polls, then MPI's own call
  *   STRAIGHT, SYNCHRONOUS   the sender waits until the receiver has looked at the segment and answered it
  *   FREED                   a persistent receive that is freed while it is active: nobody waits for it
  *   flag                    memory or a file: a rank that waits for it does not call MPI

@@ -57,15 +57,14 @@ static struct cpl_lane open_end(int from, int to, int key, int64_t room)
     return (struct cpl_lane){.shared = made.lane[k].shared, .room = room};
 }
 
-bool cpl_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able, struct cpl_lane_ends *out,
-                    struct cpl_lane_ends *in)
+bool cpl_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able)
 {
     int rank;
     assert_true(able);
     PMPI_Comm_rank(comm, &rank);
-    *lanes = (struct cpl_lanes){.memory = made.ranks_per_node > 1 ? &made : NULL};
+    lanes->memory = made.ranks_per_node > 1 ? &made : NULL;
     for (int side = 0; side < 2; side++) {
-        struct cpl_lane_ends *ends = side ? in : out;
+        struct cpl_lane_ends *ends = side ? &lanes->in : &lanes->out;
         for (int32_t e = 0; e < ends->n; e++) {
             struct cpl_lane_end *end = &ends->end[e];
             int other = end->rank, per = made.ranks_per_node;

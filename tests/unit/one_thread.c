@@ -25,17 +25,6 @@ void cpl_service_step_in(int depth)
     abort();
 }
 
-void cpl_service_keep(bool yes)
-{
-    (void)yes;
-    abort();
-}
-
-bool cpl_service_is_alone(void)
-{
-    abort();
-}
-
 void *cpl_service_me(void)
 {
     abort();

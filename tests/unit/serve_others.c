@@ -5,6 +5,7 @@
 #include "shim/base/log.h"
 #include "shim/meet/meeting.h"
 #include "shim/report/report.h"
+#include "shim/state/describe.h"
 #include "shim/state/memory.h"
 #include "shim/wait/collective.h"
 
@@ -20,10 +21,16 @@ struct cpl_executor *cpl_exchange_executor(const struct cpl_exchange *exchange, 
     return NULL;
 }
 
-int64_t cpl_executor_forwarded(const struct cpl_executor *executor)
+struct cpl_relay *cpl_executor_relay(struct cpl_executor *executor)
 {
     (void)executor;
-    return 0;
+    return NULL;
+}
+
+bool cpl_device_is_unreadable(const void *address)
+{
+    (void)address;
+    return false;
 }
 
 bool cpl_report_is_wanted(void)

@@ -381,7 +381,8 @@ static void begin_rank(int r)
                                                      .message = ranks};
         state->adjacency.out = state->adjacency.in;
         state->line = calloc(1, sizeof *state->line);
-        assert_true(state->line && cpl_exchange_hooks.begin(state));
+        assert_non_null(state->line);
+        cpl_exchange_hooks.begin(state);
         cpl_exchange_make(state);
         for (int n = 0; n < ENOUGH_PACES; n++) /* that are known of before */
             cpl_samples_add(&state->serve->pace.before, 1);

@@ -1,7 +1,7 @@
 /* shim/carry/embed_probe.c: vectors that tell orders of reducing apart. For every operation and
  * datatype some vector must give other bits when neighbours are combined in another order than by
  * the exchange of embed.c. */
-#include "shim/carry/embed_kind.h"
+#include "shim/carry/embed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -273,7 +273,7 @@ static void test_random_plans(void **state)
         fibers_run(program);
         for (int r = 0; r < world.pattern.n_ranks; r++) {
             assert_int_equal(world.exchange[r], EXCHANGES - 1);
-            n_forwarded += cpl_executor_forwarded(world.executor[r]);
+            n_forwarded += cpl_executor_relay(world.executor[r])->forwarded;
         }
         n_messages += world.pattern.n_messages;
         n_edges += world.plan.n_edges;
@@ -550,9 +550,9 @@ static void test_counts_work(void **state)
         of_second += n > 0 ? n : 0;
     }
     assert_true(of_second > 0);
-    assert_int_equal(cpl_executor_forwarded(world.executor[0]), 0);
-    assert_int_equal(cpl_executor_forwarded(world.executor[1]), of_second);
-    assert_int_equal(cpl_executor_forwarded(world.executor[2]), 0);
+    assert_int_equal(cpl_executor_relay(world.executor[0])->forwarded, 0);
+    assert_int_equal(cpl_executor_relay(world.executor[1])->forwarded, of_second);
+    assert_int_equal(cpl_executor_relay(world.executor[2])->forwarded, 0);
     end();
 }
 

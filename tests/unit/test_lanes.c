@@ -318,8 +318,8 @@ static void open_lanes(int rank)
     struct side *out = &world.out[rank], *in = &world.in[rank];
     for (int32_t e = 0; e < out->n; e++)
         out->end[e].lane.shared = (unsigned char *)"left from before";
-    struct cpl_lane_ends to = {out->n, out->end}, from = {in->n, in->end};
-    world.opened[rank] = cpl_lanes_open(&world.lanes[rank], ALL, !is_faulty(NOT_ABLE), &to, &from);
+    world.lanes[rank] = (struct cpl_lanes){.out = {out->n, out->end}, .in = {in->n, in->end}};
+    world.opened[rank] = cpl_lanes_open(&world.lanes[rank], ALL, !is_faulty(NOT_ABLE));
 }
 
 /* Fills slot after slot, to the last byte, with what tells the lane and the message. */

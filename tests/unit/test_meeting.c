@@ -85,8 +85,7 @@ static enum cpl_settled settle_of(struct part *part, bool regular, const int64_t
         (void)state;                                                                               \
         parts[number].n_resumed++;                                                                 \
     }                                                                                              \
-    static const struct cpl_item which##_item = {.name = #which,                                   \
-                                                 .first = its_first,                               \
+    static const struct cpl_item which##_item = {.first = its_first,                               \
                                                  .n_least = 1,                                     \
                                                  .n_sums = 1,                                      \
                                                  .date = which##_date,                             \
@@ -94,12 +93,12 @@ static enum cpl_settled settle_of(struct part *part, bool regular, const int64_t
                                                  .vote = which##_vote,                             \
                                                  .settle = which##_settle,                         \
                                                  .resume = which##_resume};                        \
-    static const struct cpl_hooks which##_hooks = {.name = #which, .item = &which##_item};
+    static const struct cpl_hooks which##_hooks = {.item = &which##_item};
 
 PART(frequent, FREQUENT, 2)
 PART(rare, RARE, 4)
 
-static const struct cpl_hooks without_item = {.name = "without an item"};
+static const struct cpl_hooks without_item = {.item = NULL};
 static const struct cpl_hooks *const hooks[] = {&without_item, &frequent_hooks, &rare_hooks, NULL};
 
 /* ---- MPI: a vote of this rank and one more ---- */
