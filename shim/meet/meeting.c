@@ -12,6 +12,7 @@
 
 #define MADE_EARLY  8 /* of one communicator, whose first dates are not later */
 #define MOST_LATE   5
+#define EARLY       4
 #define NOT_INLINED __attribute__((noinline))
 
 /* A word of a vote, as it travels. */
@@ -27,9 +28,10 @@ struct due {
     bool regular;
 };
 
-/* The hash, and its complement: both are what they were if all ranks have the same. */
-enum { HASH, HASH_NEGATED, N_HASHES };
-enum { MOST_VOTES = N_HASHES + CPL_MOST_WORDS };
+/* Words before those of the items: the hash, and its complement, which are what they were if all
+ * ranks have the same; how long the program has run, summed up. */
+enum { HASH, HASH_NEGATED, NS_ELAPSED, N_COMMON };
+enum { MOST_VOTES = N_COMMON + CPL_MOST_WORDS };
 
 /* MPI's callback. */
 static void put_together(void *in, void *inout, int *n, MPI_Datatype *type)
@@ -119,17 +121,19 @@ static int find_due(struct cpl_comm_state *state, struct due *due)
     return n;
 }
 
-/* The votes of all ranks about n items, one item's words after another's, after the hashes.
+/* The votes of all ranks about n items, one item's words after another's, after the common ones.
  * Not inlined, so that what is settled has the stack for itself. Collective. */
 static NOT_INLINED bool put_to_vote(struct cpl_comm_state *state, const struct due *due, int n,
                                     int64_t *words)
 {
     struct vote mine[MOST_VOTES], all[MOST_VOTES];
-    int n_votes = N_HASHES;
+    int n_votes = N_COMMON;
     memset(words, 0, MOST_VOTES * sizeof *words);
     words[HASH] = hash_of(state);
     words[HASH_NEGATED] = ~words[HASH];
-    mine[HASH].is_summed = mine[HASH_NEGATED].is_summed = false;
+    words[NS_ELAPSED] = cpl_agree_ns(PMPI_Wtime() - cpl_context.account.start);
+    for (int w = 0; w < N_COMMON; w++)
+        mine[w].is_summed = w == NS_ELAPSED;
     for (int k = 0; k < n; k++) {
         const struct cpl_item *item = due[k].item;
         item->vote(state, words + n_votes);
@@ -172,12 +176,32 @@ static void resume(struct cpl_comm_state *state)
     }
 }
 
+/* Nobody knows yet whether the program runs long, and meeting has its price: the ranks meet about
+ * everything at once, after EARLY times as many collectives. The same on all ranks. */
+static void meet_rarely(struct cpl_comm_state *state)
+{
+    const int64_t n = state->meeting.n;
+    int64_t next = EARLY * n;
+    CPL_EACH_HOOKS(hooks)
+    {
+        const struct cpl_date *date = hooks->item ? hooks->item->date(state) : NULL;
+        if (date && date->next > next && date->next <= next + n)
+            next = date->next;
+    }
+    CPL_EACH_HOOKS(hooks)
+    {
+        struct cpl_date *date = hooks->item ? hooks->item->date(state) : NULL;
+        if (date && date->next > 0 && date->n_retries == 0 && date->next < next)
+            cpl_date_put_off(date, next, 0);
+    }
+}
+
 /* Votes and settles, over and over while there is more. Collective. */
 static void meet(struct cpl_comm_state *state, struct due *due, int n)
 {
     CPL_ASIDE;
     const struct cpl_busy *busy = &cpl_context.busy;
-    int64_t words[MOST_VOTES];
+    int64_t words[MOST_VOTES], ns_elapsed = INT64_MAX;
     struct cpl_expense expense = {.at = 0};
     while (n > 0 && put_to_vote(state, due, n, words)) {
         if (expense.at <= 0) /* all have come */
@@ -185,8 +209,12 @@ static void meet(struct cpl_comm_state *state, struct due *due, int n)
         if (words[HASH] != ~words[HASH_NEGATED] && state->rank == 0)
             cpl_log(CPL_LOG_ERROR, "meeting",
                     "what ranks know of a communicator differs: a fault of the library");
-        n = settle(state, due, n, words + N_HASHES);
+        ns_elapsed = words[NS_ELAPSED];
+        n = settle(state, due, n, words + N_COMMON);
     }
+    if (cpl_context.settings.mode == CPL_MODE_AUTO && cpl_context.settings.learn == 0 &&
+        ns_elapsed < state->size * cpl_agree_ns(CPL_ACCOUNT_LEAST))
+        meet_rarely(state);
     /* In a program with several threads what is managed may change while another thread enters one
      * of the communicator's collectives, so its ranks settle whether these poll from now on. */
     if (cpl_context.service.shared)

@@ -15,6 +15,7 @@
 
 #define SOON      16 /* collectives until an agreement that nobody else hastens */
 #define MOST_VAIN 6  /* agreements that come to nothing before learning stops for good */
+#define UNUSED    10 /* the part of the balance that what is perhaps never used may cost */
 
 /* From here on the communicator is MPI's alone. On all ranks. */
 static void stop_learning(struct cpl_comm_state *state)
@@ -63,8 +64,9 @@ void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     cpl_pt2pt_review_vote(state, words + N_LEAST);
+    const int part = state->meeting.awaited.number > 0 ? 1 : UNUSED;
     words[AFFORDS] = cpl_context.settings.mode == CPL_MODE_FORCE ||
-                     cpl_context_balance() >= cpl_context.account.communicator;
+                     cpl_context_balance() >= part * cpl_context.account.communicator;
     if (p->phase != CPL_PT2PT_LEARNING)
         return;
     int most = 0;

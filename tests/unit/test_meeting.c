@@ -108,6 +108,8 @@ static int64_t other[2];   /* what the other rank votes about every item */
 static bool other_differs; /* in what is to be alike */
 static int n_reductions, n_words, n_errors;
 
+#define COMMON 3 /* words before those of the items */
+
 /* Not needed: all states are known. */
 struct cpl_comm_state *cpl_comm_state_find(MPI_Comm of)
 {
@@ -115,9 +117,11 @@ struct cpl_comm_state *cpl_comm_state_find(MPI_Comm of)
     return NULL;
 }
 
+static double now;
+
 double PMPI_Wtime(void)
 {
-    return 1;
+    return now;
 }
 
 int PMPI_Type_contiguous(int n, MPI_Datatype old, MPI_Datatype *made)
@@ -156,13 +160,13 @@ int PMPI_Op_free(MPI_Op *op)
 int cpl_collective_settle(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype,
                           MPI_Op op, MPI_Comm comm)
 {
-    int64_t theirs[2 * (2 + CPL_MOST_WORDS)];
+    int64_t theirs[2 * (COMMON + CPL_MOST_WORDS)];
     size_t bytes = (size_t)count * 2 * sizeof(int64_t);
     (void)op;
     (void)comm;
     memcpy(theirs, sendbuf, bytes);
-    for (int k = 2; k < count; k++)
-        theirs[2 * k] = other[k % 2];
+    for (int k = COMMON; k < count; k++)
+        theirs[2 * k] = other[(k - COMMON) % 2];
     if (other_differs) {
         theirs[0] -= 1;
         theirs[2] = ~theirs[0];
@@ -198,6 +202,11 @@ void cpl_exclusive_leave(void)
 MPI_Comm cpl_agree_own(struct cpl_comm_state *state)
 {
     return state->private_comm = state->comm;
+}
+
+int64_t cpl_agree_ns(double seconds)
+{
+    return (int64_t)(seconds * 1e9);
 }
 
 bool cpl_agree_all(MPI_Comm of, bool yes)
@@ -239,6 +248,7 @@ static int begin(void **state)
     other_differs = false;
     n_reductions = n_words = n_errors = n_floors = 0;
     lacks_floor = all_yes = false;
+    now = 1;
     return !cpl_meeting_start();
 }
 
@@ -313,16 +323,16 @@ static void test_items_share_a_reduction(void **state)
     (void)state;
     count(3);
     assert_int_equal(n_reductions, 1); /* the second */
-    assert_int_equal(n_words, 2 + 2);
+    assert_int_equal(n_words, COMMON + 2);
     count(1);
     assert_int_equal(n_reductions, 2);
-    assert_int_equal(n_words, 2 + 2 + 2);
+    assert_int_equal(n_words, COMMON + 2 + 2);
     assert_int_equal(parts[FREQUENT].n_settled, 2);
     assert_int_equal(parts[RARE].n_settled, 1);
     assert_int_equal(parts[RARE].n_resumed, 2); /* whoever settled something */
     parts[RARE].attends = false;
     count(4);
-    assert_int_equal(n_words, 2 + 2);
+    assert_int_equal(n_words, COMMON + 2);
     assert_int_equal(parts[RARE].n_settled, 1);
     assert_int_equal(n_errors, 0);
 }
@@ -349,7 +359,7 @@ static void test_more_to_settle(void **state)
     parts[RARE].outcome = CPL_SETTLED_MORE;
     count(4);
     assert_int_equal(n_reductions, 3); /* at 2, at 4, and again at 4 about one item */
-    assert_int_equal(n_words, 2 + 2);
+    assert_int_equal(n_words, COMMON + 2);
     assert_int_equal(parts[RARE].n_settled, 2);
     assert_int_equal(parts[RARE].n_regular, 1);
     assert_int_equal(parts[FREQUENT].n_settled, 2);
@@ -437,6 +447,27 @@ static void test_first_dates_of_many(void **state)
     assert_int_equal(cpl_meeting_first(&child, 2), 2);
 }
 
+/* As long as the program has run for a moment only, in mode auto: about everything at once. */
+static void test_at_first_they_meet_rarely(void **state)
+{
+    (void)state;
+    cpl_context.settings.mode = CPL_MODE_AUTO;
+    now = 0.1;
+    count(63);
+    assert_int_equal(n_reductions, 3); /* 2; 4, the rare one's first; 16 */
+    assert_int_equal(parts[FREQUENT].n_settled, 2);
+    now = 1;
+    count(65);
+    assert_int_equal(parts[FREQUENT].n_settled, 4); /* 64, 128 */
+    count(128);
+    assert_int_equal(parts[FREQUENT].n_settled, 5);
+    cpl_context.settings.learn = 2; /* the user wants it early */
+    now = 0.1;
+    count(256);
+    assert_int_equal(parts[FREQUENT].n_settled, 6);
+    assert_int_equal(parts[FREQUENT].date.next, 1024);
+}
+
 static void test_who_must_see_all_is_shown_all(void **state)
 {
     (void)state;
@@ -491,6 +522,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_grants_end_before_the_next_meeting, begin, end),
         cmocka_unit_test_setup_teardown(test_first_dates_of_many, begin, end),
         cmocka_unit_test_setup_teardown(test_threads_take_turns, begin, end),
+        cmocka_unit_test_setup_teardown(test_at_first_they_meet_rarely, begin, end),
         cmocka_unit_test_setup_teardown(test_who_must_see_all_is_shown_all, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
