@@ -7,11 +7,12 @@
 #include <limits.h>
 #include <stdlib.h>
 
-void cpl_decision_open(struct cpl_decision *decision, MPI_Comm comm)
+struct cpl_decision cpl_decision_open(MPI_Comm comm)
 {
-    *decision = (struct cpl_decision){.comm = comm};
-    PMPI_Comm_rank(comm, &decision->rank);
-    PMPI_Comm_size(comm, &decision->n_ranks);
+    struct cpl_decision decision = {.comm = comm};
+    PMPI_Comm_rank(comm, &decision.rank);
+    PMPI_Comm_size(comm, &decision.n_ranks);
+    return decision;
 }
 
 void cpl_decision_close(struct cpl_decision *decision)
