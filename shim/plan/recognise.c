@@ -289,17 +289,18 @@ static void join_ends(uint64_t *into, const uint64_t *record)
     into[N_ENDS] += record[N_ENDS];
 }
 
+static uint64_t ends_of(const struct cpl_message_end *end)
+{
+    return (uint64_t)(uint32_t)end->peer << 32 | (uint32_t)end->tag;
+}
+
 /* Windows ascend as the messages do. */
 static int by_message(const void *a, const void *b)
 {
     const struct cpl_message_end *x = a, *y = b;
-    if (x->sent != y->sent)
-        return x->sent ? -1 : 1;
-    if (x->peer != y->peer)
-        return x->peer < y->peer ? -1 : 1;
-    if (x->tag != y->tag)
-        return x->tag < y->tag ? -1 : 1;
-    return (x->window > y->window) - (x->window < y->window);
+    int order = y->sent - x->sent;
+    order = order ? order : compare(ends_of(x), ends_of(y));
+    return order ? order : x->window - y->window;
 }
 
 /* Makes a record of each end. All messages sent have been received, so the last one sent with a
@@ -314,8 +315,7 @@ static void list_ends(struct recognising *r)
         const struct cpl_message_end *end = &r->windows.end[k];
         int32_t from = end->sent ? r->rank : end->peer, to = end->sent ? end->peer : r->rank;
         uint64_t *at = r->records + k * END_RECORD;
-        bool again = k + 1 < n && end->peer == end[1].peer && end->tag == end[1].tag &&
-                     end->sent == end[1].sent;
+        bool again = k + 1 < n && ends_of(end) == ends_of(&end[1]) && end->sent == end[1].sent;
         number = again ? number + 1 : 0;
         at[0] =
             cpl_hash_word(cpl_window_hash(from, to), (uint64_t)(uint32_t)end->tag << 32 | number);
@@ -515,11 +515,10 @@ static int number_of(const struct cpl_recurring *found, int n, uint64_t hash)
 static int tell(const struct recognising *r, int64_t n_notes, struct cpl_recurring *found,
                 int32_t *exchange)
 {
-    struct cpl_recurring list[CPL_MOST_RECURRING];
     int n = 0;
-    memcpy(list, r->records + 1, sizeof list);
-    for (; n < CPL_MOST_RECURRING && list[n].times > 0; n++)
-        found[n] = list[n];
+    memcpy(found, r->records + 1, CPL_MOST_RECURRING * sizeof *found);
+    while (n < CPL_MOST_RECURRING && found[n].times > 0)
+        n++;
     for (int64_t k = 0; k < n_notes; k++)
         exchange[k] = -1;
     for (int32_t k = 0; k < r->n_sending; k++)
