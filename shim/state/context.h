@@ -115,15 +115,14 @@ struct cpl_busy {
 
 /* Communicators that all ranks of MPI_COMM_WORLD made together (pt2pt/pt2pt_parts.h). */
 #define CPL_MOST_FAMILY 4096 /* that get numbers, besides those made of others of fewer ranks */
-#define CPL_MOST_NONE   64
+#define CPL_MOST_NONE   4160
 #define CPL_MOST_JOINED 16
 
 struct cpl_families {
     int64_t n; /* made so far, with MPI_COMM_WORLD; 0: no other was; alike on all ranks */
     int64_t joined[CPL_MOST_JOINED];               /* their numbers, 0: free; alike on all ranks */
     struct cpl_comm_state *state[CPL_MOST_JOINED]; /* NULL: this rank is in none, or freed it */
-    bool has_none[CPL_MOST_FAMILY + 1];            /* this rank was never in one of this number */
-    int64_t none[CPL_MOST_NONE];                   /* larger numbers that it was not in either */
+    int64_t none[CPL_MOST_NONE];                   /* numbers of which this rank was never in one */
     int n_none;
 };
 
