@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_NOTES    256
 #define MOST_NOTES     8192 /* the most notes that a rank keeps, the latest ones */
 #define ENOUGH_TIMES   8    /* a batch so often, to recognise it and what it comes after */
 #define FIRST_MESSAGES 16
@@ -31,19 +30,11 @@ static void drop(struct cpl_notes *notes, int from)
 /* Room for one more note: older ones are dropped when there are too many. */
 static bool make_room(struct cpl_notes *notes)
 {
-    if (notes->n < notes->room)
-        return true;
-    if (notes->room < MOST_NOTES) {
-        int room = notes->room ? 2 * notes->room : FIRST_NOTES;
-        struct cpl_note *note = realloc(notes->note, (size_t)room * sizeof *note);
-        if (!note)
-            return false;
-        notes->note = note;
-        notes->room = room;
-        return true;
-    }
-    drop(notes, notes->n / 2);
-    return true;
+    if (!notes->note)
+        notes->note = malloc(MOST_NOTES * sizeof *notes->note);
+    if (notes->n == MOST_NOTES)
+        drop(notes, notes->n / 2);
+    return notes->note;
 }
 
 void cpl_notes_add(struct cpl_notes *notes, enum cpl_note_kind kind, int peer, int tag)
@@ -51,35 +42,32 @@ void cpl_notes_add(struct cpl_notes *notes, enum cpl_note_kind kind, int peer, i
     if (kind == CPL_NOTE_COLLECTIVE && notes->n > 0 &&
         notes->note[notes->n - 1].kind == CPL_NOTE_COLLECTIVE)
         notes->note[notes->n - 1].peer = peer;
-    else if (make_room(notes))
+    else if (make_room(notes)) /* else noting begins when there is memory */
         notes->note[notes->n++] = (struct cpl_note){kind, peer, tag};
-    else
-        notes->n = 0; /* noting begins anew when there is memory */
 }
 
 /* The collective since which this rank has sent each batch that recurs often enough; 0: there is
  * none. */
-static int64_t needed_since(const struct cpl_notes *notes)
+static int64_t needed_since(const struct cpl_pt2pt_learned *learned)
 {
-    int n_all[CPL_MAX_SIGNATURES] = {0}, n_late[CPL_MAX_SIGNATURES] = {0}, n_missing = 0;
-    for (int k = 0; k < notes->n; k++)
-        if (notes->note[k].kind == CPL_NOTE_WINDOW_END && notes->note[k].peer >= 0)
-            n_missing += ++n_all[notes->note[k].peer] == CPL_RECURS_TIMES;
-    for (int k = notes->n - 1; k >= 0; k--) {
-        const struct cpl_note *note = &notes->note[k];
-        if (note->kind == CPL_NOTE_COLLECTIVE && n_missing == 0)
-            return note->peer;
-        if (note->kind != CPL_NOTE_WINDOW_END || note->peer < 0)
-            continue;
-        const int n = n_all[note->peer], late = ++n_late[note->peer];
-        n_missing -= n >= CPL_RECURS_TIMES && late == (n < ENOUGH_TIMES ? n : ENOUGH_TIMES);
+    int n[CPL_MAX_SIGNATURES] = {0};
+    int64_t since = 0;
+    for (int k = learned->notes.n - 1; k >= 0; k--) {
+        const struct cpl_note *note = &learned->notes.note[k];
+        if (note->kind == CPL_NOTE_COLLECTIVE && since == 0)
+            since = note->peer;
+        else if (note->kind == CPL_NOTE_WINDOW_END && note->peer >= 0 &&
+                 cpl_pt2pt_recurs(&learned->signature[note->peer]) &&
+                 n[note->peer]++ < ENOUGH_TIMES)
+            since = 0;
     }
-    return 0;
+    return since;
 }
 
-void cpl_notes_shorten(struct cpl_notes *notes, MPI_Comm comm)
+void cpl_notes_shorten(struct cpl_pt2pt_learned *learned, MPI_Comm comm)
 {
-    int64_t since = needed_since(notes), of_all = 0;
+    struct cpl_notes *notes = &learned->notes;
+    int64_t since = needed_since(learned), of_all = 0;
     int from = 0;
     if (cpl_collective_Allreduce(&since, &of_all, 1, MPI_INT64_T, MPI_MIN, comm) != MPI_SUCCESS)
         return;
@@ -232,23 +220,16 @@ bool cpl_pt2pt_exhausted(const struct cpl_pt2pt *p)
     return true;
 }
 
-int cpl_pt2pt_place_of(const struct cpl_signature *s, int dest)
+/* Of destinations, or of messages, which begin with theirs. */
+static int by_dest(const void *a, const void *b)
 {
-    int low = 0, high = s->n_dests;
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (s->dest[middle] < dest)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < s->n_dests && s->dest[low] == dest ? low : -1;
+    return *(const int *)a - *(const int *)b;
 }
 
-static int compare_messages(const void *a, const void *b)
+int cpl_pt2pt_place_of(const struct cpl_signature *s, int dest)
 {
-    return ((const struct cpl_batch_message *)a)->dest -
-           ((const struct cpl_batch_message *)b)->dest;
+    const int *found = bsearch(&dest, s->dest, (size_t)s->n_dests, sizeof dest, by_dest);
+    return found ? (int)(found - s->dest) : -1;
 }
 
 /* The batch's destinations in ascending order, each once. */
@@ -258,7 +239,7 @@ static bool list_destinations(const struct cpl_batch *batch, struct cpl_signatur
     if (!message)
         return false;
     memcpy(message, batch->message, (size_t)batch->n * sizeof *message);
-    qsort(message, (size_t)batch->n, sizeof *message, compare_messages);
+    qsort(message, (size_t)batch->n, sizeof *message, by_dest);
     s->n_dests = 0;
     for (int k = 0; k < batch->n; k++) {
         if (k == 0 || message[k].dest != message[k - 1].dest) {
@@ -312,9 +293,7 @@ static struct cpl_signature *end_batch(struct cpl_pt2pt *p)
         enum cpl_embed_verdict next = p->reducing ? p->reducing : p->batch.reduced;
         s->n_reduced += next != CPL_EMBED_REFUSED;
         s->n_in_any_order += next == CPL_EMBED_ANY_ORDER;
-        s->n_behind += next != CPL_EMBED_REFUSED;
     }
-    p->learned.ended = p->reducing || p->batch.reduced ? NULL : s;
     if (cpl_context.busy.timed.of == p && !cpl_context.busy.timed.signature)
         cpl_context.busy.timed.signature = s;
     p->learned.n_batches++;
@@ -322,14 +301,6 @@ static struct cpl_signature *end_batch(struct cpl_pt2pt *p)
     if (p->learned.n_batches % VARIED_BATCHES == 0)
         p->learned.counts_only = cpl_pt2pt_exhausted(p);
     return s;
-}
-
-void cpl_pt2pt_learn_reduction(struct cpl_pt2pt *p)
-{
-    if (!p->learned.ended || p->open)
-        return;
-    p->learned.ended->n_behind++;
-    p->learned.ended = NULL;
 }
 
 void cpl_pt2pt_close_batch(struct cpl_pt2pt *p)
