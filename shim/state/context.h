@@ -47,11 +47,18 @@ struct cpl_timed_batch {
     double start, end;
 };
 
+/* What plans are made with besides ranks' seats: from the settings' machine file (else the default)
+ * and topology, which one rank reads. Plain data. */
+struct cpl_planning_costs {
+    struct cpl_costs costs;
+    struct cpl_node_shape shape;
+    int32_t shape_known;
+};
+
 /* What a process knows of the machine. It looks once, when it first plans. */
 struct cpl_shim_machine {
-    bool looked, shape_known;
-    struct cpl_node_shape shape;
-    struct cpl_machine_file file;   /* from CARPOOL_MACHINE, else the default */
+    bool looked;
+    struct cpl_planning_costs costs;
     struct cpl_distances distances; /* between the ranks of MPI_COMM_WORLD; n_ranks 0: none */
     int64_t node;       /* 1 more than the number of this rank's node, once all ranks have found
                            theirs (meet/agree.h); 0: they have not */
