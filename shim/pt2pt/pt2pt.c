@@ -26,18 +26,14 @@ static bool serve(void)
     return any;
 }
 
-/* Whether its batch is piggybacked on the reduction that is being entered. */
-static bool is_piggybacked(const struct cpl_pt2pt *p)
-{
-    return p->line->embed.waiting && p->phase == CPL_PT2PT_MANAGED;
-}
-
+/* What is not piggybacked on the reduction that is being entered. */
 static void leave(void)
 {
     for (struct cpl_comm_state *s = cpl_context.comms.first;
          s && cpl_context.busy.n_open_batches > 0; s = s->next) {
-        if ((s->pt2pt->batch.n == 0 && !s->pt2pt->following.signature && !s->pt2pt->open) ||
-            is_piggybacked(s->pt2pt))
+        const struct cpl_pt2pt *p = s->pt2pt;
+        if ((p->batch.n == 0 && !p->following.signature && !p->open) ||
+            (p->line->embed.waiting && p->phase == CPL_PT2PT_MANAGED))
             continue;
         cpl_pt2pt_flush(s);
         cpl_pt2pt_close_batch(s->pt2pt);

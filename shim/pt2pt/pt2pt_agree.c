@@ -236,8 +236,8 @@ static int list_messages(const struct cpl_signature *s, int rank, struct cpl_pat
 {
     int n = 0;
     for (int k = 0; s && k < s->n_dests; k++)
-        if (s->dest[k] != rank)
-            to[n++] = (struct cpl_pattern_entry){rank, s->dest[k], s->bytes[k], -1};
+        if (s->to[k].dest != rank)
+            to[n++] = (struct cpl_pattern_entry){rank, s->to[k].dest, s->to[k].bytes, -1};
     return n;
 }
 
@@ -255,14 +255,15 @@ static int plan_exchange(struct cpl_comm_state *state, struct cpl_known_exchange
                          struct slices *slices)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    struct cpl_plan_turn turn = p->plans.planning;
     const struct cpl_signature *s = signature_of(p, x);
     enum cpl_embed_verdict reduced = s ? mostly_reduced(s) : CPL_EMBED_REFUSED;
-    if (!x || slices->n == CPL_MAX_COMBINED_PLANS ||
-        cpl_profile_has(state, x, turn.search, reduced))
+    if (!x || slices->n == CPL_MAX_COMBINED_PLANS || cpl_profile_has(state, x, reduced))
         return CPL_NO_PLAN;
-    struct cpl_agree_input input = {
-        .able = true, .pt2pt = true, .most_plans = 1, .reduced = reduced, .turn = &turn};
+    struct cpl_agree_input input = {.able = true,
+                                    .pt2pt = true,
+                                    .most_plans = 1,
+                                    .reduced = reduced,
+                                    .turn = &p->plans.planning};
     struct cpl_agree_output output;
     struct cpl_pattern_entry *messages = calloc(s ? (size_t)s->n_dests : 1, sizeof *messages);
     input.able = messages;
@@ -280,9 +281,8 @@ static int plan_exchange(struct cpl_comm_state *state, struct cpl_known_exchange
     if (wanted && !pays(state, summary))
         summary->reason = CPL_LEFT_DEAR;
     bool left = summary->reason != CPL_LEFT_NOT;
-    if (left)
-        summary->decided = 0;
-    cpl_profile_planned(state, x, left, turn.search, summary);
+    summary->decided = !left;
+    cpl_profile_planned(state, x, summary);
     if (left) {
         cpl_agree_output_free(&output);
         return CPL_NO_PLAN;

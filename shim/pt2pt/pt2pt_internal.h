@@ -58,26 +58,27 @@ struct cpl_known_exchanges {
                                          NULL: none */
 };
 
-/* A message of a signature. */
-struct cpl_signature_message {
+/* A message of a batch or a signature. */
+struct cpl_batch_message {
     int dest, tag;
-    int32_t payload; /* position of the destination in the plan; not set for the rank itself */
+    int64_t bytes;
+    int32_t payload; /* of a signature: position of the destination in the plan; not set for the
+                        rank itself */
 };
 
 /* The destinations and tags of a batch that recurs. */
 struct cpl_signature {
-    uint64_t hash; /* sum over (destination, tag): the order does not matter */
-    int n;         /* number of messages */
-    int64_t times; /* how often the batch came */
-    int n_dests;   /* number of different destinations, which ascend in dest */
-    int *dest;
-    int64_t *bytes;                /* bytes to each destination, the first time */
+    uint64_t hash;                 /* sum over (destination, tag): the order does not matter */
+    int n;                         /* number of messages */
+    int64_t times;                 /* how often the batch came */
+    int n_dests;                   /* number of different destinations */
+    struct cpl_batch_message *to;  /* these, ascending, with the bytes to each the first time */
     bool planned;                  /* some exchange in which this rank sends the batch is planned */
     int plan;                      /* while managed: plan of the exchange that it is first in, or
                                       CPL_NO_PLAN */
     struct cpl_samples *durations; /* durations in a profile run; NULL: none were taken */
-    struct cpl_signature_message *message; /* n, in the order in which they were first sent */
-    bool follows;                          /* while managed: mostly all of its messages come */
+    struct cpl_batch_message *message; /* n, in the order in which they were first sent */
+    bool follows;                      /* while managed: mostly all of its messages come */
     int64_t n_followed, n_abandoned;
     int64_t n_reduced;      /* how often a small reduction came next while learning */
     int64_t n_in_any_order; /* how often the result of that reduction did not depend on the order */
@@ -88,10 +89,7 @@ struct cpl_signature {
  * managed, the segments as they will travel. */
 struct cpl_batch {
     int n, capacity;
-    struct cpl_batch_message {
-        int dest, tag;
-        int64_t bytes;
-    } * message;
+    struct cpl_batch_message *message;
     uint64_t hash;
     enum cpl_embed_verdict reduced; /* on a reduction started after the batch's last message */
     unsigned char *segments;        /* while managed */
@@ -244,11 +242,11 @@ double cpl_profile_calls(const struct cpl_known_exchange *x,
  * at most twice, so nothing is planned more than four times. Collective, the same on all
  * ranks. */
 bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_known_exchange *x,
-                     enum cpl_search search, enum cpl_embed_verdict reduced);
-/* Notes that an exchange was planned, and whether it is left to MPI. If it was before, the time
+                     enum cpl_embed_verdict reduced);
+/* Notes that an exchange was planned, and whether that left it to MPI. If it was before, the time
  * that planning took then is added to the summary. On all ranks. */
-void cpl_profile_planned(struct cpl_comm_state *state, struct cpl_known_exchange *x, bool left,
-                         enum cpl_search search, struct cpl_plan_summary *summary);
+void cpl_profile_planned(struct cpl_comm_state *state, struct cpl_known_exchange *x,
+                         struct cpl_plan_summary *summary);
 /* The end of the communicator, and of its being managed: adds records of what was left to MPI, and
  * of the plans. Collective when there are any. */
 void cpl_profile_report(struct cpl_comm_state *state);

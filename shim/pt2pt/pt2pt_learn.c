@@ -124,7 +124,7 @@ bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t byt
     if (batch->n == 0)
         batch->hash = 0;
     batch->reduced = CPL_EMBED_REFUSED;
-    batch->message[batch->n++] = (struct cpl_batch_message){dest, tag, bytes};
+    batch->message[batch->n++] = (struct cpl_batch_message){dest, tag, bytes, 0};
     batch->hash += hash_of(dest, tag);
     return true;
 }
@@ -220,42 +220,33 @@ bool cpl_pt2pt_exhausted(const struct cpl_pt2pt *p)
     return true;
 }
 
-/* Of destinations, or of messages, which begin with theirs. */
 static int by_dest(const void *a, const void *b)
 {
-    return *(const int *)a - *(const int *)b;
+    return ((const struct cpl_batch_message *)a)->dest -
+           ((const struct cpl_batch_message *)b)->dest;
 }
 
 int cpl_pt2pt_place_of(const struct cpl_signature *s, int dest)
 {
-    const int *found = bsearch(&dest, s->dest, (size_t)s->n_dests, sizeof dest, by_dest);
-    return found ? (int)(found - s->dest) : -1;
+    const struct cpl_batch_message wanted = {.dest = dest}, *found;
+    found = bsearch(&wanted, s->to, (size_t)s->n_dests, sizeof wanted, by_dest);
+    return found ? (int)(found - s->to) : -1;
 }
 
-/* The batch's destinations in ascending order, each once. */
-static bool list_destinations(const struct cpl_batch *batch, struct cpl_signature *s)
+/* Makes of its messages the destinations in ascending order, each once. */
+static void list_destinations(struct cpl_signature *s)
 {
-    struct cpl_batch_message *message = malloc((size_t)batch->n * sizeof *message);
-    if (!message)
-        return false;
-    memcpy(message, batch->message, (size_t)batch->n * sizeof *message);
-    qsort(message, (size_t)batch->n, sizeof *message, by_dest);
-    s->n_dests = 0;
-    for (int k = 0; k < batch->n; k++) {
-        if (k == 0 || message[k].dest != message[k - 1].dest) {
-            s->dest[s->n_dests] = message[k].dest;
-            s->bytes[s->n_dests++] = 0;
-        }
-        s->bytes[s->n_dests - 1] += message[k].bytes;
-    }
-    free(message);
-    return true;
+    qsort(s->to, (size_t)s->n, sizeof *s->to, by_dest);
+    for (int k = 0; k < s->n; k++)
+        if (s->n_dests > 0 && s->to[k].dest == s->to[s->n_dests - 1].dest)
+            s->to[s->n_dests - 1].bytes += s->to[k].bytes;
+        else
+            s->to[s->n_dests++] = s->to[k];
 }
 
 static void free_signature(struct cpl_signature *s)
 {
-    free(s->dest);
-    free(s->bytes);
+    free(s->to);
     free(s->message);
     free(s->durations);
 }
@@ -268,16 +259,15 @@ static struct cpl_signature *add_signature(struct cpl_pt2pt *p)
     struct cpl_signature *s = &p->learned.signature[p->learned.n_signatures];
     *s = (struct cpl_signature){.hash = batch->hash,
                                 .n = batch->n,
-                                .dest = calloc((size_t)batch->n, sizeof(int)),
-                                .bytes = calloc((size_t)batch->n, sizeof(int64_t)),
+                                .to = calloc((size_t)batch->n, sizeof *s->to),
                                 .message = calloc((size_t)batch->n, sizeof *s->message)};
-    if (!s->dest || !s->bytes || !s->message || !list_destinations(batch, s)) {
+    if (!s->to || !s->message) {
         free_signature(s);
         return NULL;
     }
-    for (int k = 0; k < batch->n; k++)
-        s->message[k] =
-            (struct cpl_signature_message){batch->message[k].dest, batch->message[k].tag, 0};
+    memcpy(s->message, batch->message, (size_t)batch->n * sizeof *s->message);
+    memcpy(s->to, batch->message, (size_t)batch->n * sizeof *s->to);
+    list_destinations(s);
     p->learned.n_signatures++;
     return s;
 }
@@ -371,11 +361,11 @@ struct cpl_known_exchange *cpl_profile_name(struct cpl_pt2pt *p, const struct cp
 }
 
 bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_known_exchange *x,
-                     enum cpl_search search, enum cpl_embed_verdict reduced)
+                     enum cpl_embed_verdict reduced)
 {
     if (!x->left || cpl_context.settings.mode == CPL_MODE_PROFILE)
         return x->left;
-    if (x->search == CPL_SEARCH_SHORT && search == CPL_SEARCH_FULL)
+    if (x->search == CPL_SEARCH_SHORT && state->pt2pt->plans.planning.search == CPL_SEARCH_FULL)
         return false;
     enum cpl_embed_verdict mine = x->signature >= 0 ? reduced : CPL_EMBED_ANY_ORDER;
     return !cpl_agree_all(state->private_comm, mine > x->reduced);
@@ -387,9 +377,10 @@ double cpl_profile_calls(const struct cpl_known_exchange *x, const struct cpl_si
     return x->earlier + (k >= 0 ? x->fraction * (double)signatures[k].times : 0);
 }
 
-void cpl_profile_planned(struct cpl_comm_state *state, struct cpl_known_exchange *x, bool left,
-                         enum cpl_search search, struct cpl_plan_summary *summary)
+void cpl_profile_planned(struct cpl_comm_state *state, struct cpl_known_exchange *x,
+                         struct cpl_plan_summary *summary)
 {
+    const bool left = summary->reason != CPL_LEFT_NOT;
     struct cpl_known_exchanges *known = &state->pt2pt->known;
     if (state->rank == 0 && !known->summary && cpl_report_is_wanted())
         known->summary = calloc(CPL_MOST_NAMES, sizeof *known->summary);
@@ -400,7 +391,7 @@ void cpl_profile_planned(struct cpl_comm_state *state, struct cpl_known_exchange
     }
     known->n_left += left - x->left;
     x->left = left;
-    x->search = search;
+    x->search = state->pt2pt->plans.planning.search;
     x->reduced = (enum cpl_embed_verdict)summary->reduced;
     if (told)
         *told = *summary;
@@ -441,18 +432,12 @@ static int why_left_alone(const struct cpl_comm_state *state)
     return p->reason ? p->reason : CPL_LEFT_TOO_FEW_COLLECTIVES;
 }
 
-/* Whether batches may have passed without being counted. */
-static bool has_passed(const struct cpl_pt2pt *p)
-{
-    return p->lesson > 0 || p->plans.pause > 0 || p->learned.counts_only;
-}
-
 static struct cpl_record record_of(const struct cpl_comm_state *state)
 {
-    return (struct cpl_record){.kind = CPL_KIND_PT2PT,
-                               .n_ranks = state->size,
-                               .n_communicators = 1,
-                               .passed = has_passed(state->pt2pt)};
+    const struct cpl_pt2pt *p = state->pt2pt;
+    bool passed = p->lesson > 0 || p->plans.pause > 0 || p->learned.counts_only;
+    return (struct cpl_record){
+        .kind = CPL_KIND_PT2PT, .n_ranks = state->size, .n_communicators = 1, .passed = passed};
 }
 
 /* Reports the messages that the first rank sent by MPI, and why. */

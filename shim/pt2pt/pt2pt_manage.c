@@ -59,7 +59,7 @@ bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag)
 {
     const struct cpl_signature *s = p->following.signature;
     if (s) {
-        const struct cpl_signature_message *next = &s->message[p->following.n];
+        const struct cpl_batch_message *next = &s->message[p->following.n];
         if (next->dest == dest && next->tag == tag)
             return true;
         cpl_pt2pt_abandon(p);
