@@ -117,9 +117,11 @@ struct cpl_seat cpl_agree_seat(MPI_Comm comm)
                              .world_rank = rank_model.running};
 }
 
-void cpl_plan_root_costs(struct cpl_planning_costs *costs)
+const struct cpl_planning_costs *cpl_plan_root_costs(void)
 {
-    *costs = (struct cpl_planning_costs){.costs = rank_model.costs};
+    static struct cpl_planning_costs costs;
+    costs.costs = rank_model.costs;
+    return &costs;
 }
 
 enum cpl_status cpl_plan_machine(int32_t n_ranks, const struct cpl_seat *seats,

@@ -11,13 +11,11 @@ enum cpl_neighbor_kind {
     CPL_NEIGHBOR_ALLGATHERV,
     CPL_ALLTOALLV,
     CPL_ALLTOALLW,
-    CPL_N_NEIGHBOR_KINDS
+    CPL_N_NEIGHBOR_KINDS,
+    CPL_KIND_PT2PT = CPL_N_NEIGHBOR_KINDS, /* further kinds of records */
+    CPL_KIND_ALLGATHER,
+    CPL_KIND_ALLGATHERV
 };
-
-/* The kinds of records of point-to-point messages, MPI_Allgather and MPI_Allgatherv. */
-#define CPL_KIND_PT2PT      CPL_N_NEIGHBOR_KINDS
-#define CPL_KIND_ALLGATHER  (CPL_N_NEIGHBOR_KINDS + 1)
-#define CPL_KIND_ALLGATHERV (CPL_N_NEIGHBOR_KINDS + 2)
 
 /* "Neighbor_alltoallv" and so on. */
 const char *cpl_exchange_kind_name(int kind);

@@ -87,11 +87,9 @@ void cpl_settings_accepts(size_t i, char *text, size_t size)
         snprintf(text, size, "text");
         break;
     case TYPE_COUNT:
-        snprintf(text, size, "%lld to %lld", (long long)row->low, (long long)row->high);
-        break;
     case TYPE_BYTES:
-        snprintf(text, size, "%lld to %lld bytes, K, M or G may follow", (long long)row->low,
-                 (long long)row->high);
+        snprintf(text, size, "%lld to %lld%s", (long long)row->low, (long long)row->high,
+                 row->type == TYPE_BYTES ? " bytes, K, M or G may follow" : "");
         break;
     }
 }
@@ -101,7 +99,7 @@ void cpl_settings_value(const struct cpl_settings *settings, size_t i, char *tex
     const char *member = (const char *)settings + rows[i].offset;
     switch (rows[i].type) {
     case TYPE_CHOICE:
-        snprintf(text, size, "%s", rows[i].words[*(const cpl_setting_choice *)member]);
+        snprintf(text, size, "%s", rows[i].words[*(const int32_t *)member]);
         break;
     case TYPE_STRATEGY:
     case TYPE_TEXT:
@@ -109,7 +107,7 @@ void cpl_settings_value(const struct cpl_settings *settings, size_t i, char *tex
         break;
     case TYPE_COUNT:
     case TYPE_BYTES:
-        snprintf(text, size, "%lld", (long long)*(const cpl_setting_count *)member);
+        snprintf(text, size, "%lld", (long long)*(const int64_t *)member);
         break;
     }
 }
@@ -144,7 +142,7 @@ static bool parse_number(const struct row *row, const char *value, char *member)
     number <<= shift;
     if (number < row->low || number > row->high)
         return false;
-    *(cpl_setting_count *)member = number;
+    *(int64_t *)member = number;
     return true;
 }
 
@@ -156,7 +154,7 @@ static bool parse(const struct row *row, const char *value, struct cpl_settings 
     case TYPE_CHOICE:
         for (int32_t k = 0; row->words[k]; k++)
             if (strcmp(row->words[k], value) == 0) {
-                *(cpl_setting_choice *)member = k;
+                *(int32_t *)member = k;
                 return true;
             }
         return false;

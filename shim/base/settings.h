@@ -26,16 +26,13 @@ enum cpl_allgather_choice {
 
 enum cpl_reorder { CPL_REORDER_OFF, CPL_REORDER_AUTO };
 
-typedef int32_t cpl_setting_choice;
-typedef int64_t cpl_setting_count;
-typedef int64_t cpl_setting_bytes;
 typedef char cpl_setting_text[CPL_SETTINGS_TEXT];
 
-#define CPL_SETTING_TYPE_CHOICE(...)      cpl_setting_choice
+#define CPL_SETTING_TYPE_CHOICE(...)      int32_t
 #define CPL_SETTING_TYPE_STRATEGY         cpl_setting_text
 #define CPL_SETTING_TYPE_TEXT             cpl_setting_text
-#define CPL_SETTING_TYPE_COUNT(low, high) cpl_setting_count
-#define CPL_SETTING_TYPE_BYTES(low, high) cpl_setting_bytes
+#define CPL_SETTING_TYPE_COUNT(low, high) int64_t
+#define CPL_SETTING_TYPE_BYTES(low, high) int64_t
 
 /* One member per row of settings.def. Plain data without pointers: may be copied and broadcast as
  * bytes. */

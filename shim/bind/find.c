@@ -167,9 +167,8 @@ static bool is_relative(const char *version)
 static bool has_standard_abi(void)
 {
     cpl_function *found = cpl_find_next("PMPI_Abi_get_version");
-    int (*get_version)(int *, int *), major = -1, minor = -1;
-    memcpy(&get_version, &found, sizeof get_version);
-    return found && get_version(&major, &minor) == 0 && major >= 1;
+    int major = -1, minor = -1;
+    return found && ((int (*)(int *, int *))found)(&major, &minor) == 0 && major >= 1;
 }
 
 /* One process of the job, by the launcher's variable; all of them where there is none. */
@@ -203,14 +202,13 @@ static enum cpl_mpi recognise(void)
     static char version[65536]; /* longer than any MPI's MPI_MAX_LIBRARY_VERSION_STRING */
     cpl_function *found = cpl_find_next("PMPI_Get_library_version"),
                  *init = cpl_find_next("PMPI_Init");
-    int (*get_version)(char *, int *), length = 0;
+    int length = 0;
     if (!init)
         return CPL_MPI_NONE;
-    memcpy(&objects.address[IN_MPI], &init, sizeof init);
+    objects.address[IN_MPI] = (uintptr_t)init;
     objects.address[IN_LIBRARY] = (uintptr_t)recognise;
     dl_iterate_phdr(note_object, NULL);
-    memcpy(&get_version, &found, sizeof get_version);
-    if (!found || get_version(version, &length) != 0 || !is_relative(version)) {
+    if (!found || ((int (*)(char *, int *))found)(version, &length) != 0 || !is_relative(version)) {
         tell(version[0] ? version : "of before 2012",
              "is not of MPICH's family (MPICH 3.1 or later, Intel MPI, Cray MPICH, MVAPICH)");
         return CPL_MPI_FOREIGN;
@@ -222,8 +220,7 @@ static enum cpl_mpi recognise(void)
     if (has_standard_abi() == STANDARD)
         return CPL_MPI_SERVED;
     if (open_other()) {
-        cpl_function *start = cpl_find_other("MPI_Init");
-        memcpy(&objects.address[IN_OTHER_BUILD], &start, sizeof start);
+        objects.address[IN_OTHER_BUILD] = (uintptr_t)cpl_find_other("MPI_Init");
         dl_iterate_phdr(note_object, NULL);
         return CPL_MPI_OTHER;
     }

@@ -12,41 +12,38 @@ static bool fits(MPI_Count count)
     return count <= INT_MAX;
 }
 
-/* A function with one count, by the one whose count is an int. */
-#define NARROWED(name, parameters, call)                                                           \
+/* A function by the one whose counts are ints, where they fit. */
+#define NARROWED(name, parameters, fit, call)                                                      \
     static int name parameters                                                                     \
     {                                                                                              \
-        return fits(count) ? call : MPI_ERR_COUNT;                                                 \
+        return (fit) ? call : MPI_ERR_COUNT;                                                       \
     }
 NARROWED(isend,
          (const void *buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
           MPI_Request *request),
-         PMPI_Isend(buf, (int)count, type, dest, tag, comm, request))
+         fits(count), PMPI_Isend(buf, (int)count, type, dest, tag, comm, request))
 NARROWED(irecv,
          (void *buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
           MPI_Request *request),
-         PMPI_Irecv(buf, (int)count, type, source, tag, comm, request))
+         fits(count), PMPI_Irecv(buf, (int)count, type, source, tag, comm, request))
 NARROWED(imrecv,
          (void *buf, MPI_Count count, MPI_Datatype type, MPI_Message *message,
           MPI_Request *request),
-         PMPI_Imrecv(buf, (int)count, type, message, request))
+         fits(count), PMPI_Imrecv(buf, (int)count, type, message, request))
 NARROWED(recv,
          (void *buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
           MPI_Status *status),
-         PMPI_Recv(buf, (int)count, type, source, tag, comm, status))
+         fits(count), PMPI_Recv(buf, (int)count, type, source, tag, comm, status))
 NARROWED(reduce_local,
          (const void *inbuf, void *inoutbuf, MPI_Count count, MPI_Datatype type, MPI_Op op),
-         PMPI_Reduce_local(inbuf, inoutbuf, (int)count, type, op))
-
-static int sendrecv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest,
-                    int sendtag, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype,
-                    int source, int recvtag, MPI_Comm comm, MPI_Status *status)
-{
-    if (!fits(sendcount) || !fits(recvcount))
-        return MPI_ERR_COUNT;
-    return PMPI_Sendrecv(sendbuf, (int)sendcount, sendtype, dest, sendtag, recvbuf, (int)recvcount,
-                         recvtype, source, recvtag, comm, status);
-}
+         fits(count), PMPI_Reduce_local(inbuf, inoutbuf, (int)count, type, op))
+NARROWED(sendrecv,
+         (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag,
+          void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source, int recvtag,
+          MPI_Comm comm, MPI_Status *status),
+         fits(sendcount) && fits(recvcount),
+         PMPI_Sendrecv(sendbuf, (int)sendcount, sendtype, dest, sendtag, recvbuf, (int)recvcount,
+                       recvtype, source, recvtag, comm, status))
 
 static int pack(const void *inbuf, MPI_Count incount, MPI_Datatype type, void *outbuf,
                 MPI_Count outsize, MPI_Count *position, MPI_Comm comm)

@@ -149,13 +149,12 @@ static bool find_places(struct cpl_decision *decision, const struct edges *edges
  * over comm. */
 static bool place_ranks(MPI_Comm comm, struct edges *edges)
 {
-    struct cpl_decision decision;
+    CPL_DECISION(decision, comm);
     MPI_Errhandler handler;
     bool done = false;
     /* The program must not see errors from here: if anything fails, MPI gets the call. */
     PMPI_Comm_get_errhandler(comm, &handler);
     PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    cpl_decision_open(&decision, comm);
     int32_t *place = calloc((size_t)decision.n_ranks, sizeof *place);
     if (find_places(&decision, edges, place)) {
         for (int r = 0; r < decision.n_ranks; r++)
@@ -170,7 +169,6 @@ static bool place_ranks(MPI_Comm comm, struct edges *edges)
     if (done)
         PMPI_Comm_set_errhandler(edges->placed, handler);
     PMPI_Errhandler_free(&handler);
-    cpl_decision_close(&decision);
     free(place);
     free(edges->edge);
     return done;

@@ -39,7 +39,6 @@ struct cpl_comm_state;
 
 enum cpl_embed_verdict {
     CPL_EMBED_REFUSED,   /* MPI carries them out */
-    CPL_EMBED_BEHIND,    /* they come when the messages have been waited for: they carry none */
     CPL_EMBED_COMPARING, /* to be compared with MPI's on vectors of our own (embed_probe.c) */
     CPL_EMBED_UNDECIDED, /* to be compared, but nonblocking: MPI's until the ranks meet */
     CPL_EMBED_IN_ORDER,  /* the shim's results have MPI's bits when combined in the ranks' order */

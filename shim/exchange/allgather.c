@@ -68,19 +68,15 @@ static void plan_at_root(struct cpl_allgather *a, const struct cpl_decision *dec
 static bool find_plan(struct cpl_comm_state *state)
 {
     struct cpl_allgather *a = state->allgathers.kept;
-    struct cpl_decision decision;
-    cpl_decision_open(&decision, state->private_comm);
-    bool ready =
-        cpl_decision_hand_in(&decision, &(struct cpl_handed_in){.able = true, .seated = true});
-    if (ready) {
-        if (cpl_decision_is_root(&decision))
-            plan_at_root(a, &decision);
-        cpl_decision_answer(&decision, &a->plan, sizeof a->plan);
-        cpl_decision_answer(&decision, a->rank_at,
-                            CPL_N_ALLGATHER_WAYS * (size_t)state->size * sizeof *a->rank_at);
-    }
-    cpl_decision_close(&decision);
-    return ready && a->plan.made;
+    CPL_DECISION(decision, state->private_comm);
+    if (!cpl_decision_hand_in(&decision, &(struct cpl_handed_in){.able = true, .seated = true}))
+        return false;
+    if (cpl_decision_is_root(&decision))
+        plan_at_root(a, &decision);
+    cpl_decision_answer(&decision, &a->plan, sizeof a->plan);
+    cpl_decision_answer(&decision, a->rank_at,
+                        CPL_N_ALLGATHER_WAYS * (size_t)state->size * sizeof *a->rank_at);
+    return a->plan.made;
 }
 
 static bool allows(enum cpl_allgather_way way)

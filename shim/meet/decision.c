@@ -7,11 +7,12 @@
 #include <limits.h>
 #include <stdlib.h>
 
-void cpl_decision_open(struct cpl_decision *decision, MPI_Comm comm)
+struct cpl_decision cpl_decision_open(MPI_Comm comm)
 {
-    *decision = (struct cpl_decision){.comm = comm};
-    PMPI_Comm_rank(comm, &decision->rank);
-    PMPI_Comm_size(comm, &decision->n_ranks);
+    struct cpl_decision decision = {.comm = comm};
+    PMPI_Comm_rank(comm, &decision.rank);
+    PMPI_Comm_size(comm, &decision.n_ranks);
+    return decision;
 }
 
 void cpl_decision_close(struct cpl_decision *decision)
@@ -45,11 +46,15 @@ static bool lay_out(struct cpl_decision *decision)
     return total <= INT_MAX;
 }
 
-/* Records count as one, whatever their bytes. */
-static bool make_type(size_t bytes, MPI_Datatype *type)
+/* Whether all ranks are able, and have a type of so many bytes: records count as one, whatever
+ * their bytes. */
+static bool make_type(MPI_Comm comm, bool able, size_t bytes, MPI_Datatype *type)
 {
-    return PMPI_Type_contiguous((int)bytes, MPI_BYTE, type) == MPI_SUCCESS &&
-           PMPI_Type_commit(type) == MPI_SUCCESS;
+    bool made = PMPI_Type_contiguous((int)bytes, MPI_BYTE, type) == MPI_SUCCESS;
+    bool all = cpl_agree_all(comm, able && made && PMPI_Type_commit(type) == MPI_SUCCESS);
+    if (made && !all)
+        PMPI_Type_free(type);
+    return all;
 }
 
 bool cpl_decision_hand_in(struct cpl_decision *decision, const struct cpl_handed_in *mine)
@@ -71,14 +76,12 @@ bool cpl_decision_hand_in(struct cpl_decision *decision, const struct cpl_handed
         decision->records =
             calloc((size_t)decision->first[decision->n_ranks] + 1, mine->record_bytes + 1);
     bool expected = !cpl_decision_is_root(decision) || decision->records;
-    bool typed = make_type(mine->record_bytes, &type);
-    bool all = cpl_agree_all(decision->comm, expected && typed);
-    if (all)
-        cpl_collective_Gatherv(mine->records, mine->n, type, decision->records, decision->counts,
-                               decision->first, type, 0, decision->comm);
-    if (typed)
-        PMPI_Type_free(&type);
-    return all;
+    if (!make_type(decision->comm, expected, mine->record_bytes, &type))
+        return false;
+    cpl_collective_Gatherv(mine->records, mine->n, type, decision->records, decision->counts,
+                           decision->first, type, 0, decision->comm);
+    PMPI_Type_free(&type);
+    return true;
 }
 
 void cpl_decision_answer(struct cpl_decision *decision, void *answer, size_t bytes)
@@ -97,16 +100,13 @@ bool cpl_decision_spread(struct cpl_decision *decision, bool able, const void *i
         return false;
     cpl_collective_Scatter(decision->counts, 1, MPI_INT, n, 1, MPI_INT, 0, decision->comm);
     *mine = calloc((size_t)*n + 1, item_bytes);
-    bool typed = make_type(item_bytes, &type);
-    bool all = cpl_agree_all(decision->comm, *mine && typed);
-    if (all)
-        cpl_collective_Scatterv(items, decision->counts, decision->first, type, *mine, *n, type, 0,
-                                decision->comm);
-    if (typed)
-        PMPI_Type_free(&type);
-    if (!all) {
+    if (!make_type(decision->comm, *mine, item_bytes, &type)) {
         free(*mine);
         *mine = NULL;
+        return false;
     }
-    return all;
+    cpl_collective_Scatterv(items, decision->counts, decision->first, type, *mine, *n, type, 0,
+                            decision->comm);
+    PMPI_Type_free(&type);
+    return true;
 }

@@ -34,8 +34,11 @@ struct cpl_handed_in {
     size_t record_bytes; /* alike on all ranks; 0: nobody has any */
 };
 
-/* The decision of the communicator's first rank, the root; its errors return. Local. */
-void cpl_decision_open(struct cpl_decision *decision, MPI_Comm comm);
+/* Opens a decision of the communicator's first rank, the root, whose errors return; the end of the
+ * block closes it. Local. */
+#define CPL_DECISION(name, comm)                                                                   \
+    __attribute__((cleanup(cpl_decision_close))) struct cpl_decision name = cpl_decision_open(comm)
+struct cpl_decision cpl_decision_open(MPI_Comm comm);
 void cpl_decision_close(struct cpl_decision *decision);
 
 static inline bool cpl_decision_is_root(const struct cpl_decision *decision)

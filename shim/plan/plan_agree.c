@@ -184,10 +184,9 @@ bool cpl_plan_is_early(MPI_Comm comm, const struct cpl_agree_input *input, doubl
 static bool agree_by_root(MPI_Comm comm, const struct cpl_agree_input *input,
                           struct cpl_agree_output *output)
 {
-    struct cpl_decision decision;
+    CPL_DECISION(decision, comm);
     struct cpl_pattern pattern;
     struct cpl_plan_set *set = NULL;
-    cpl_decision_open(&decision, comm);
     bool done = cpl_decision_hand_in(
         &decision, &(struct cpl_handed_in){true, true, input->reduced, input->messages,
                                            input->n_messages, sizeof *input->messages});
@@ -213,7 +212,6 @@ static bool agree_by_root(MPI_Comm comm, const struct cpl_agree_input *input,
         cpl_pattern_free(&pattern);
         free(set);
     }
-    cpl_decision_close(&decision);
     if (!done)
         cpl_agree_output_free(output);
     return done;
@@ -276,12 +274,10 @@ static bool map(const struct cpl_decision *decision, int32_t *points)
 
 void cpl_embed_map(struct cpl_comm_state *state, int n, const struct cpl_pattern_entry *messages)
 {
-    MPI_Comm comm = state->private_comm;
+    CPL_DECISION(decision, state->private_comm);
     size_t n_words = 2 * (size_t)state->size;
     int32_t *points = calloc(n_words, sizeof *points);
     int changed = false;
-    struct cpl_decision decision;
-    cpl_decision_open(&decision, comm);
     if (cpl_decision_hand_in(&decision,
                              &(struct cpl_handed_in){points && (n == 0 || messages), true, 0,
                                                      messages, n, sizeof *messages})) {
@@ -294,5 +290,4 @@ void cpl_embed_map(struct cpl_comm_state *state, int n, const struct cpl_pattern
     } else {
         free(points);
     }
-    cpl_decision_close(&decision);
 }

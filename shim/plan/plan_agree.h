@@ -39,8 +39,7 @@ struct cpl_agree_input {
     int64_t n_straight; /* number of further messages, which are above the size limit */
     int64_t straight_bytes;         /* bytes of those */
     enum cpl_embed_verdict reduced; /* verdict on the reductions that mostly come next on this rank
-                                       and could carry the messages; BEHIND: they come when
-                                       the messages are over; REFUSED: there are none */
+                                       and could carry the messages; REFUSED: there are none */
     bool needed;                    /* use the plan even if it gains nothing; alike on all ranks */
     bool pt2pt; /* each message is packed and unpacked by itself where it is forwarded; alike */
     bool same_payload; /* all messages carry the same bytes (allgather) */

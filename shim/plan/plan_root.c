@@ -38,27 +38,26 @@ static void look(struct cpl_shim_machine *cache)
     const char *name = cpl_context.settings.machine, *topology = cpl_context.settings.topology;
     struct cpl_error error;
     cache->looked = true;
-    cache->shape_known = !cpl_node_shape_load(topology, &cache->shape, &error);
-    if (!cache->shape_known)
+    cache->costs.shape_known = !cpl_node_shape_load(topology, &cache->costs.shape, &error);
+    if (!cache->costs.shape_known)
         cpl_log(CPL_LOG_WARN, "plan", "%s%s; nodes are taken as one socket",
                 topology[0] ? "CARPOOL_TOPOLOGY: " : "", error.text);
-    cache->file = cpl_machine_file_default();
-    if (name[0] && cpl_machine_file_load(name, &cache->file, &error))
+    struct cpl_machine_file file = cpl_machine_file_default();
+    if (name[0] && cpl_machine_file_load(name, &file, &error))
         cpl_log(CPL_LOG_WARN, "plan", "CARPOOL_MACHINE: %s; using the built-in costs", error.text);
-    if (cache->file.distances.name[0] &&
-        cpl_distances_load(name, &cache->file, cpl_context.size, &cache->distances, &error))
+    cache->costs.costs = file.costs;
+    if (file.distances.name[0] &&
+        cpl_distances_load(name, &file, cpl_context.size, &cache->distances, &error))
         cpl_log(CPL_LOG_WARN, "plan", "CARPOOL_MACHINE: %s; planning goes on without distances",
                 error.text);
 }
 
-void cpl_plan_root_costs(struct cpl_planning_costs *costs)
+const struct cpl_planning_costs *cpl_plan_root_costs(void)
 {
     struct cpl_shim_machine *cache = &cpl_context.machine;
     if (!cache->looked)
         look(cache);
-    costs->costs = cache->file.costs;
-    costs->shape = cache->shape;
-    costs->shape_known = cache->shape_known;
+    return &cache->costs;
 }
 
 /* Ranks of another MPI_COMM_WORLD have no distances. */
@@ -103,9 +102,8 @@ enum cpl_status cpl_plan_machine(int32_t n_ranks, const struct cpl_seat *seats,
 enum cpl_status cpl_plan_root_machine(int32_t n_ranks, const struct cpl_seat *seats,
                                       struct cpl_machine *machine, struct cpl_error *error)
 {
-    struct cpl_planning_costs costs;
-    cpl_plan_root_costs(&costs);
-    enum cpl_status status = cpl_plan_machine(n_ranks, seats, &costs, machine, error);
+    enum cpl_status status =
+        cpl_plan_machine(n_ranks, seats, cpl_plan_root_costs(), machine, error);
     if (!status) {
         status = apply_distances(n_ranks, seats, machine, error);
         if (status)
@@ -222,7 +220,7 @@ bool cpl_plan_carried_promises(const struct cpl_plan_summary *summary)
 
 bool cpl_plan_embedded_promises(const struct cpl_plan_summary *summary)
 {
-    return summary->reduced > CPL_EMBED_BEHIND &&
+    return summary->reduced != CPL_EMBED_REFUSED &&
            managed_promises(summary, summary->embedded_us, summary->direct.modelled_us);
 }
 

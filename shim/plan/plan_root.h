@@ -36,15 +36,8 @@ struct cpl_plan_set *cpl_plan_root(const struct cpl_decision *decision,
 double cpl_plan_root_ms(int64_t n_messages, enum cpl_search search, double ranks_a_core,
                         bool direct);
 
-/* What plans are made with besides ranks' seats: from the settings' topology and machine file,
- * which one rank reads. Plain data. */
-struct cpl_planning_costs {
-    struct cpl_costs costs;
-    struct cpl_node_shape shape;
-    int32_t shape_known;
-};
-
-void cpl_plan_root_costs(struct cpl_planning_costs *costs);
+/* This rank's, which it reads the first time. */
+const struct cpl_planning_costs *cpl_plan_root_costs(void);
 
 /* The machine of ranks with these seats, without distances and lanes. The caller frees *machine. */
 enum cpl_status cpl_plan_machine(int32_t n_ranks, const struct cpl_seat *seats,

@@ -74,7 +74,7 @@ static bool find_machine(struct cpl_together *p)
     struct cpl_seat *seats = calloc((size_t)p->n_ranks, sizeof seat);
     memset(&costs, 0, sizeof costs);
     if (p->rank == 0)
-        cpl_plan_root_costs(&costs);
+        costs = *cpl_plan_root_costs();
     cpl_collective_Bcast(&costs, (int)sizeof costs, MPI_BYTE, 0, p->comm);
     bool made = cpl_agree_all(p->comm, seats);
     if (made) {

@@ -119,12 +119,11 @@ uint64_t cpl_window_hash(int32_t rank, int32_t signature)
 
 /* Records that this rank knows of: one for each key, keys ascending. */
 struct table {
-    const struct recognising *of;
+    struct recognising *of;
     size_t words; /* of a record */
     combine *join;
     int64_t n;
     uint64_t *records;
-    bool failed;
 };
 
 static uint64_t *record(const struct table *t, uint64_t *records, int64_t k)
@@ -173,7 +172,8 @@ static uint64_t *shift(struct table *t, int64_t distance, const uint64_t *record
     MPI_Request request, receive;
     MPI_Status status;
     int flag = 0, bytes = 0;
-    PMPI_Isend(records, t->failed ? 0 : (int)n * size, MPI_BYTE, to, TAG, t->of->comm, &request);
+    PMPI_Isend(records, t->of->failed ? 0 : (int)n * size, MPI_BYTE, to, TAG, t->of->comm,
+               &request);
     for (int n_idle = 1; !flag; n_idle++) {
         PMPI_Iprobe(from, TAG, t->of->comm, &flag, &status);
         if (!flag)
@@ -181,14 +181,14 @@ static uint64_t *shift(struct table *t, int64_t distance, const uint64_t *record
     }
     PMPI_Get_count(&status, MPI_BYTE, &bytes);
     uint64_t *came = malloc((size_t)bytes + 1);
-    t->failed |= !came;
+    t->of->failed |= !came;
     if (!came) /* it is cut off: its sender must not wait for ever (together_sparse.c) */
         PMPI_Recv(NULL, 0, MPI_BYTE, from, TAG, t->of->comm, MPI_STATUS_IGNORE);
     else if (PMPI_Irecv(came, bytes, MPI_BYTE, from, TAG, t->of->comm, &receive) != MPI_SUCCESS ||
              cpl_progress_wait(&receive, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-        t->failed = true;
+        t->of->failed = true;
     cpl_progress_wait(&request, MPI_STATUS_IGNORE);
-    *n_came = t->failed ? 0 : bytes / size;
+    *n_came = t->of->failed ? 0 : bytes / size;
     return came;
 }
 
@@ -222,19 +222,19 @@ static void pass(struct table *t, int stage)
     if (distance >= t->of->n_ranks)
         return;
     uint64_t *leaving = malloc((size_t)(t->n + 1) * bytes);
-    t->failed |= !leaving;
+    t->of->failed |= !leaving;
     for (int64_t k = 0; leaving && k < t->n; k++)
         if (leaves(t, *record(t, t->records, k), stage))
             memcpy(record(t, leaving, n++), record(t, t->records, k), bytes);
     uint64_t *heard = shift(t, distance, leaving, n, &n_heard);
     free(leaving);
-    t->failed = t->failed || !enter(t, heard, n_heard);
+    t->of->failed = t->of->failed || !enter(t, heard, n_heard);
     pass(t, stage + 1);
-    if (!t->failed)
+    if (!t->of->failed)
         copy_values(t, heard, n_heard, false);
     uint64_t *came = shift(t, -distance, heard, n_heard, &n_came);
-    t->failed |= n_came != n;
-    if (!t->failed)
+    t->of->failed |= n_came != n;
+    if (!t->of->failed)
         copy_values(t, came, n_came, true);
     free(came);
     free(heard);
@@ -244,20 +244,19 @@ static void pass(struct table *t, int stage)
  * twice. Collective. */
 static void join(struct recognising *r, size_t words, combine *how)
 {
-    struct table t = {.of = r, .words = words, .join = how, .failed = r->failed};
+    struct table t = {.of = r, .words = words, .join = how};
     const size_t bytes = t.words * sizeof *r->records, room = (size_t)(r->n + 1) * bytes;
-    uint64_t *own = t.failed ? NULL : malloc(room);
+    uint64_t *own = r->failed ? NULL : malloc(room);
     if (own && r->n > 0) {
         memcpy(own, r->records, (size_t)r->n * bytes);
         qsort(own, (size_t)r->n, bytes, by_key);
     }
-    t.failed = t.failed || !enter(&t, own, r->n);
+    r->failed = r->failed || !enter(&t, own, r->n);
     pass(&t, 0);
-    for (int64_t k = 0; k < r->n && !t.failed; k++) {
+    for (int64_t k = 0; k < r->n && !r->failed; k++) {
         uint64_t *mine = record(&t, r->records, k);
         memcpy(mine, bsearch(mine, t.records, (size_t)t.n, bytes, by_key), bytes);
     }
-    r->failed = t.failed;
     free(own);
     free(t.records);
 }
@@ -289,17 +288,18 @@ static void join_ends(uint64_t *into, const uint64_t *record)
     into[N_ENDS] += record[N_ENDS];
 }
 
+static uint64_t ends_of(const struct cpl_message_end *end)
+{
+    return (uint64_t)(uint32_t)end->peer << 32 | (uint32_t)end->tag;
+}
+
 /* Windows ascend as the messages do. */
 static int by_message(const void *a, const void *b)
 {
     const struct cpl_message_end *x = a, *y = b;
-    if (x->sent != y->sent)
-        return x->sent ? -1 : 1;
-    if (x->peer != y->peer)
-        return x->peer < y->peer ? -1 : 1;
-    if (x->tag != y->tag)
-        return x->tag < y->tag ? -1 : 1;
-    return (x->window > y->window) - (x->window < y->window);
+    int order = y->sent - x->sent;
+    order = order ? order : compare(ends_of(x), ends_of(y));
+    return order ? order : x->window - y->window;
 }
 
 /* Makes a record of each end. All messages sent have been received, so the last one sent with a
@@ -314,8 +314,7 @@ static void list_ends(struct recognising *r)
         const struct cpl_message_end *end = &r->windows.end[k];
         int32_t from = end->sent ? r->rank : end->peer, to = end->sent ? end->peer : r->rank;
         uint64_t *at = r->records + k * END_RECORD;
-        bool again = k + 1 < n && end->peer == end[1].peer && end->tag == end[1].tag &&
-                     end->sent == end[1].sent;
+        bool again = k + 1 < n && ends_of(end) == ends_of(&end[1]) && end->sent == end[1].sent;
         number = again ? number + 1 : 0;
         at[0] =
             cpl_hash_word(cpl_window_hash(from, to), (uint64_t)(uint32_t)end->tag << 32 | number);
@@ -515,11 +514,10 @@ static int number_of(const struct cpl_recurring *found, int n, uint64_t hash)
 static int tell(const struct recognising *r, int64_t n_notes, struct cpl_recurring *found,
                 int32_t *exchange)
 {
-    struct cpl_recurring list[CPL_MOST_RECURRING];
     int n = 0;
-    memcpy(list, r->records + 1, sizeof list);
-    for (; n < CPL_MOST_RECURRING && list[n].times > 0; n++)
-        found[n] = list[n];
+    memcpy(found, r->records + 1, CPL_MOST_RECURRING * sizeof *found);
+    while (n < CPL_MOST_RECURRING && found[n].times > 0)
+        n++;
     for (int64_t k = 0; k < n_notes; k++)
         exchange[k] = -1;
     for (int32_t k = 0; k < r->n_sending; k++)

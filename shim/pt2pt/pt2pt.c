@@ -27,23 +27,17 @@ static bool serve(void)
     return any;
 }
 
-/* Whether its batch is piggybacked on the reduction that is being entered. */
-static bool is_piggybacked(const struct cpl_pt2pt *p)
-{
-    return p->line->embed.waiting && p->phase == CPL_PT2PT_MANAGED;
-}
-
+/* What is not piggybacked on the reduction that is being entered. */
 static void leave(void)
 {
     for (struct cpl_comm_state *s = cpl_context.comms.first;
          s && cpl_context.busy.n_open_batches > 0; s = s->next) {
-        if ((s->pt2pt->batch.n == 0 && !s->pt2pt->following.signature && !s->pt2pt->open) ||
-            is_piggybacked(s->pt2pt))
+        const struct cpl_pt2pt *p = s->pt2pt;
+        if ((p->batch.n == 0 && !p->following.signature && !p->open) ||
+            (p->line->embed.waiting && p->phase == CPL_PT2PT_MANAGED))
             continue;
-        if (s->pt2pt->phase == CPL_PT2PT_MANAGED)
-            cpl_pt2pt_flush(s);
-        else
-            cpl_pt2pt_close_batch(s->pt2pt);
+        cpl_pt2pt_flush(s);
+        cpl_pt2pt_close_batch(s->pt2pt);
     }
 }
 
@@ -141,8 +135,6 @@ bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t co
     enum cpl_embed_verdict verdict = cpl_embed_judge(count, type, op);
     struct cpl_embed_kind *kind = NULL;
     *(blocking ? &p->reducing : &p->batch.reduced) = verdict;
-    if (blocking && verdict)
-        cpl_pt2pt_learn_reduction(p);
     if (p->line->embed.on && p->phase == CPL_PT2PT_MANAGED)
         kind = cpl_embed_takes(state, count, type, op, blocking);
     if (!kind)
@@ -156,12 +148,6 @@ bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t co
     p->line->embed.waiting = false;
     *result = cpl_embed_allreduce(state, kind, send, recv);
     return true;
-}
-
-static void flush(struct cpl_comm_state *state)
-{
-    if (state->pt2pt->phase == CPL_PT2PT_MANAGED)
-        cpl_pt2pt_flush(state);
 }
 
 static enum cpl_pt2pt_phase first_phase(const struct cpl_comm_state *state)
@@ -225,7 +211,7 @@ const struct cpl_hooks cpl_pt2pt_hooks = {.meet = meet,
                                           .begin = begin,
                                           .end = end,
                                           .leave = leave,
-                                          .flush = flush,
+                                          .flush = cpl_pt2pt_flush,
                                           .serve = serve,
                                           .piggyback = cpl_pt2pt_piggyback,
                                           .alike = alike,

@@ -34,15 +34,19 @@ static bool is_profiled(const struct cpl_pt2pt *p)
     return cpl_context.settings.mode == CPL_MODE_PROFILE && p->known.n_left > 0;
 }
 
-/* No more is expected of learning. On all ranks. */
-static void end_learning(struct cpl_comm_state *state)
+/* An agreement came to nothing: no more is expected of learning, or not before the next regular
+ * date. But exchanges that wait for other ranks are remembered. On all ranks. */
+static void learn_later(struct cpl_comm_state *state)
 {
-    if (!is_profiled(state->pt2pt)) {
+    struct cpl_pt2pt *p = state->pt2pt;
+    if (p->n_vain >= MOST_VAIN && is_profiled(p)) {
+        p->sampled = true;
+        cpl_notes_free(&p->learned.notes);
+    } else if (p->n_vain >= MOST_VAIN) {
         stop_learning(state);
-        return;
+    } else if (cpl_context.settings.mode == CPL_MODE_AUTO && !p->part.ripe) {
+        cpl_pt2pt_look_away(state);
     }
-    state->pt2pt->sampled = true;
-    cpl_notes_free(&state->pt2pt->learned.notes);
 }
 
 /* Why this rank's messages must stay MPI's for good; CPL_LEFT_NOT: it is able. */
@@ -135,7 +139,7 @@ static bool find_exchanges(struct cpl_comm_state *state, struct exchanges *excha
 {
     struct cpl_recurring found[CPL_MOST_RECURRING];
     struct cpl_notes *notes = &state->pt2pt->learned.notes;
-    cpl_notes_shorten(notes, state->private_comm);
+    cpl_notes_shorten(&state->pt2pt->learned, state->private_comm);
     exchanges->of_note = calloc((size_t)notes->n + 1, sizeof *exchanges->of_note);
     exchanges->n = cpl_recognise(state->private_comm, notes->note, notes->n, CPL_RECURS_TIMES,
                                  found, exchanges->of_note);
@@ -220,9 +224,7 @@ static enum cpl_embed_verdict mostly_reduced(const struct cpl_signature *s)
 {
     if (2 * s->n_in_any_order > s->times)
         return CPL_EMBED_ANY_ORDER;
-    if (2 * s->n_reduced > s->times)
-        return CPL_EMBED_COMPARING;
-    return 2 * s->n_behind > s->times ? CPL_EMBED_BEHIND : CPL_EMBED_REFUSED;
+    return 2 * s->n_reduced > s->times ? CPL_EMBED_COMPARING : CPL_EMBED_REFUSED;
 }
 
 static const struct cpl_signature *signature_of(const struct cpl_pt2pt *p,
@@ -236,8 +238,8 @@ static int list_messages(const struct cpl_signature *s, int rank, struct cpl_pat
 {
     int n = 0;
     for (int k = 0; s && k < s->n_dests; k++)
-        if (s->dest[k] != rank)
-            to[n++] = (struct cpl_pattern_entry){rank, s->dest[k], s->bytes[k], -1};
+        if (s->to[k].dest != rank)
+            to[n++] = (struct cpl_pattern_entry){rank, s->to[k].dest, s->to[k].bytes, -1};
     return n;
 }
 
@@ -255,14 +257,15 @@ static int plan_exchange(struct cpl_comm_state *state, struct cpl_known_exchange
                          struct slices *slices)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    struct cpl_plan_turn turn = p->plans.planning;
     const struct cpl_signature *s = signature_of(p, x);
     enum cpl_embed_verdict reduced = s ? mostly_reduced(s) : CPL_EMBED_REFUSED;
-    if (!x || slices->n == CPL_MAX_COMBINED_PLANS ||
-        cpl_profile_has(state, x, turn.search, reduced))
+    if (!x || slices->n == CPL_MAX_COMBINED_PLANS || cpl_profile_has(state, x, reduced))
         return CPL_NO_PLAN;
-    struct cpl_agree_input input = {
-        .able = true, .pt2pt = true, .most_plans = 1, .reduced = reduced, .turn = &turn};
+    struct cpl_agree_input input = {.able = true,
+                                    .pt2pt = true,
+                                    .most_plans = 1,
+                                    .reduced = reduced,
+                                    .turn = &p->plans.planning};
     struct cpl_agree_output output;
     struct cpl_pattern_entry *messages = calloc(s ? (size_t)s->n_dests : 1, sizeof *messages);
     input.able = messages;
@@ -280,9 +283,8 @@ static int plan_exchange(struct cpl_comm_state *state, struct cpl_known_exchange
     if (wanted && !pays(state, summary))
         summary->reason = CPL_LEFT_DEAR;
     bool left = summary->reason != CPL_LEFT_NOT;
-    if (left)
-        summary->decided = 0;
-    cpl_profile_planned(state, x, left, turn.search, summary);
+    summary->decided = !left;
+    cpl_profile_planned(state, x, summary);
     if (left) {
         cpl_agree_output_free(&output);
         return CPL_NO_PLAN;
@@ -294,11 +296,6 @@ static int plan_exchange(struct cpl_comm_state *state, struct cpl_known_exchange
     slices->words[slices->n] = output.words[0];
     slices->n_words[slices->n] = output.n_words[0];
     return slices->n++;
-}
-
-static bool rides_in_any_order(const struct cpl_pt2pt *p, int plan)
-{
-    return p->plans.embeds[plan] && p->plans.summary[plan].reduced == CPL_EMBED_ANY_ORDER;
 }
 
 /* Takes over the plans. Local. */
@@ -319,38 +316,29 @@ static bool add_plans(struct cpl_comm_state *state, bool ready, struct slices *s
     return ready;
 }
 
-/* What this rank sends in the exchanges whose messages ride in reductions in any order; NULL: no
- * memory. */
-static struct cpl_pattern_entry *list_riding(const struct cpl_pt2pt *p,
-                                             const struct exchanges *exchanges, int rank, int *n)
+/* Places the ranks for what rides in reductions in any order. Collective. */
+static void map_ranks(struct cpl_comm_state *state, const struct exchanges *exchanges)
 {
+    const struct cpl_pt2pt *p = state->pt2pt;
+    bool any = false;
+    int n = 0;
     size_t most = 1;
     for (int e = 0; e < exchanges->n; e++) {
         const struct cpl_signature *sent = signature_of(p, exchanges->of[e]);
         most += sent ? (size_t)sent->n_dests : 0;
     }
     struct cpl_pattern_entry *messages = calloc(most, sizeof *messages);
-    *n = 0;
-    for (int e = 0; e < exchanges->n && messages; e++) {
+    for (int e = 0; e < exchanges->n; e++) {
         int plan = exchanges->plan[e];
-        if (plan != CPL_NO_PLAN && rides_in_any_order(p, plan))
-            *n += list_messages(signature_of(p, exchanges->of[e]), rank, messages + *n);
+        if (plan == CPL_NO_PLAN || !p->plans.embeds[plan] ||
+            p->plans.summary[plan].reduced != CPL_EMBED_ANY_ORDER)
+            continue;
+        any = true;
+        if (messages)
+            n += list_messages(signature_of(p, exchanges->of[e]), state->rank, messages + n);
     }
-    return messages;
-}
-
-/* Places the ranks for what rides in reductions. Collective. */
-static void map_ranks(struct cpl_comm_state *state, const struct exchanges *exchanges)
-{
-    const struct cpl_pt2pt *p = state->pt2pt;
-    bool any = false;
-    int n;
-    for (int plan = 0; plan < p->plans.n; plan++)
-        any |= rides_in_any_order(p, plan);
-    if (!any || p->line->embed.points)
-        return;
-    struct cpl_pattern_entry *messages = list_riding(p, exchanges, state->rank, &n);
-    cpl_embed_map(state, n, messages);
+    if (any && !p->line->embed.points)
+        cpl_embed_map(state, n, messages);
     free(messages);
 }
 
@@ -457,16 +445,6 @@ static bool is_early(const struct cpl_comm_state *state)
     return early;
 }
 
-/* An agreement came to nothing: until the next regular date learning would be in vain. But
- * exchanges that wait for other ranks are remembered. Alike on all ranks. */
-static void learn_later(struct cpl_comm_state *state)
-{
-    const struct cpl_pt2pt *p = state->pt2pt;
-    if (p->phase == CPL_PT2PT_LEARNING && cpl_context.settings.mode == CPL_MODE_AUTO &&
-        !p->part.ripe)
-        cpl_pt2pt_look_away(state);
-}
-
 /* Tries to manage the communicator. Returns false when that failed only because messages were under
  * way. Collective. */
 static bool agree(struct cpl_comm_state *state, const int64_t *words)
@@ -482,9 +460,8 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
     }
     p->reason = CPL_LEFT_UNMATCHED;
     bool fits = cpl_pt2pt_fits(state);
-    if (p->date.n_retries == 0 && ++p->n_vain >= MOST_VAIN && !fits)
-        end_learning(state);
-    if (!fits && p->date.n_retries == CPL_MOST_RETRIES)
+    p->n_vain += p->date.n_retries == 0;
+    if (!fits && (p->n_vain >= MOST_VAIN || p->date.n_retries == CPL_MOST_RETRIES))
         learn_later(state);
     if (!fits)
         return false;
@@ -493,8 +470,6 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
     if (!p->plans.summary)
         p->plans.summary = calloc(CPL_MAX_COMBINED_PLANS, sizeof *p->plans.summary);
     int n = cpl_agree_all(state->private_comm, p->plans.summary) ? plan_all(state, &slices) : 0;
-    if (slices.n == 0 && p->n_vain >= MOST_VAIN)
-        end_learning(state);
     if (slices.n == 0)
         learn_later(state);
     if (state->rank == 0)

@@ -27,8 +27,8 @@ struct cpl_comm_state;
 #define CPL_RECURS_TIMES 3  /* a batch or exchange that was seen this often recurs */
 
 struct cpl_notes {
-    int n, room;
-    struct cpl_note *note;
+    int n;
+    struct cpl_note *note; /* NULL: there was none yet */
 };
 
 /* When a profile run has seen enough to plan, it samples: of this many stretches between
@@ -58,30 +58,30 @@ struct cpl_known_exchanges {
                                          NULL: none */
 };
 
-/* A message of a signature. */
-struct cpl_signature_message {
+/* A message of a batch or a signature. */
+struct cpl_batch_message {
     int dest, tag;
-    int32_t payload; /* position of the destination in the plan; not set for the rank itself */
+    int64_t bytes;
+    int32_t payload; /* of a signature: position of the destination in the plan; not set for the
+                        rank itself */
 };
 
 /* The destinations and tags of a batch that recurs. */
 struct cpl_signature {
-    uint64_t hash; /* sum over (destination, tag): the order does not matter */
-    int n;         /* number of messages */
-    int64_t times; /* how often the batch came */
-    int n_dests;   /* number of different destinations, which ascend in dest */
-    int *dest;
-    int64_t *bytes;                /* bytes to each destination, the first time */
+    uint64_t hash;                 /* sum over (destination, tag): the order does not matter */
+    int n;                         /* number of messages */
+    int64_t times;                 /* how often the batch came */
+    int n_dests;                   /* number of different destinations */
+    struct cpl_batch_message *to;  /* these, ascending, with the bytes to each the first time */
     bool planned;                  /* some exchange in which this rank sends the batch is planned */
     int plan;                      /* while managed: plan of the exchange that it is first in, or
                                       CPL_NO_PLAN */
     struct cpl_samples *durations; /* durations in a profile run; NULL: none were taken */
-    struct cpl_signature_message *message; /* n, in the order in which they were first sent */
-    bool follows;                          /* while managed: mostly all of its messages come */
+    struct cpl_batch_message *message; /* n, in the order in which they were first sent */
+    bool follows;                      /* while managed: mostly all of its messages come */
     int64_t n_followed, n_abandoned;
     int64_t n_reduced;      /* how often a small reduction came next while learning */
     int64_t n_in_any_order; /* how often the result of that reduction did not depend on the order */
-    int64_t n_behind;       /* how often one came before the next batch, next or not */
     bool waits; /* while managed: the complete batch waits for the reduction that comes next */
 };
 
@@ -89,10 +89,7 @@ struct cpl_signature {
  * managed, the segments as they will travel. */
 struct cpl_batch {
     int n, capacity;
-    struct cpl_batch_message {
-        int dest, tag;
-        int64_t bytes;
-    } * message;
+    struct cpl_batch_message *message;
     uint64_t hash;
     enum cpl_embed_verdict reduced; /* on a reduction started after the batch's last message */
     unsigned char *segments;        /* while managed */
@@ -114,7 +111,6 @@ struct cpl_pt2pt_learned {
     int n_signatures;
     struct cpl_signature *signature; /* CPL_MAX_SIGNATURES, once started; kept while managed */
     struct cpl_notes notes;
-    struct cpl_signature *ended; /* the last batch, until a reduction or the next batch comes */
     bool counts_only;            /* batches do not recur here, so they are no longer examined */
     int64_t n_batches, n_before; /* of these, when the ranks last voted */
     int n_watched, n_wild;       /* receives with wildcards so far, and those that are open */
@@ -194,7 +190,7 @@ void cpl_notes_add(struct cpl_notes *notes, enum cpl_note_kind kind, int peer, i
 void cpl_notes_free(struct cpl_notes *notes);
 /* Drops old notes that recognising can do without: what it costs goes by their number. Collective
  * over comm. */
-void cpl_notes_shorten(struct cpl_notes *notes, MPI_Comm comm);
+void cpl_notes_shorten(struct cpl_pt2pt_learned *learned, MPI_Comm comm);
 /* Ends the timing of the batch that is being timed, if it is this communicator's (NULL: of any). */
 void cpl_profile_finish(const struct cpl_pt2pt *p);
 /* Before the first message is noted: the communicator's struct cpl_pt2pt may be another one
@@ -203,8 +199,6 @@ bool cpl_pt2pt_start(struct cpl_comm_state *state);
 void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64_t bytes);
 /* blocking: the receive is over; else it was posted. */
 void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag, bool blocking);
-/* A small blocking reduction has come that the shim could carry out. */
-void cpl_pt2pt_learn_reduction(struct cpl_pt2pt *p);
 void cpl_pt2pt_close_batch(struct cpl_pt2pt *p);
 bool cpl_pt2pt_batch_reserve(struct cpl_batch *batch); /* room for a message; false: no memory */
 bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t bytes);
@@ -245,14 +239,14 @@ double cpl_profile_calls(const struct cpl_known_exchange *x,
  * will not pay later, except in reductions: reduced is the verdict on the reductions that come next
  * on this rank now, and outside of profile runs the answer is false when all sending ranks have a
  * better verdict than before, or a full search for a plan follows a short one. A verdict improves
- * at most three times, so nothing is planned more than five times. Collective, the same on all
+ * at most twice, so nothing is planned more than four times. Collective, the same on all
  * ranks. */
 bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_known_exchange *x,
-                     enum cpl_search search, enum cpl_embed_verdict reduced);
-/* Notes that an exchange was planned, and whether it is left to MPI. If it was before, the time
+                     enum cpl_embed_verdict reduced);
+/* Notes that an exchange was planned, and whether that left it to MPI. If it was before, the time
  * that planning took then is added to the summary. On all ranks. */
-void cpl_profile_planned(struct cpl_comm_state *state, struct cpl_known_exchange *x, bool left,
-                         enum cpl_search search, struct cpl_plan_summary *summary);
+void cpl_profile_planned(struct cpl_comm_state *state, struct cpl_known_exchange *x,
+                         struct cpl_plan_summary *summary);
 /* The end of the communicator, and of its being managed: adds records of what was left to MPI, and
  * of the plans. Collective when there are any. */
 void cpl_profile_report(struct cpl_comm_state *state);

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_NOTES    256
 #define MOST_NOTES     8192 /* the most notes that a rank keeps, the latest ones */
 #define ENOUGH_TIMES   8    /* a batch so often, to recognise it and what it comes after */
 #define FIRST_MESSAGES 16
@@ -31,19 +30,11 @@ static void drop(struct cpl_notes *notes, int from)
 /* Room for one more note: older ones are dropped when there are too many. */
 static bool make_room(struct cpl_notes *notes)
 {
-    if (notes->n < notes->room)
-        return true;
-    if (notes->room < MOST_NOTES) {
-        int room = notes->room ? 2 * notes->room : FIRST_NOTES;
-        struct cpl_note *note = realloc(notes->note, (size_t)room * sizeof *note);
-        if (!note)
-            return false;
-        notes->note = note;
-        notes->room = room;
-        return true;
-    }
-    drop(notes, notes->n / 2);
-    return true;
+    if (!notes->note)
+        notes->note = malloc(MOST_NOTES * sizeof *notes->note);
+    if (notes->n == MOST_NOTES)
+        drop(notes, notes->n / 2);
+    return notes->note;
 }
 
 void cpl_notes_add(struct cpl_notes *notes, enum cpl_note_kind kind, int peer, int tag)
@@ -51,35 +42,32 @@ void cpl_notes_add(struct cpl_notes *notes, enum cpl_note_kind kind, int peer, i
     if (kind == CPL_NOTE_COLLECTIVE && notes->n > 0 &&
         notes->note[notes->n - 1].kind == CPL_NOTE_COLLECTIVE)
         notes->note[notes->n - 1].peer = peer;
-    else if (make_room(notes))
+    else if (make_room(notes)) /* else noting begins when there is memory */
         notes->note[notes->n++] = (struct cpl_note){kind, peer, tag};
-    else
-        notes->n = 0; /* noting begins anew when there is memory */
 }
 
 /* The collective since which this rank has sent each batch that recurs often enough; 0: there is
  * none. */
-static int64_t needed_since(const struct cpl_notes *notes)
+static int64_t needed_since(const struct cpl_pt2pt_learned *learned)
 {
-    int n_all[CPL_MAX_SIGNATURES] = {0}, n_late[CPL_MAX_SIGNATURES] = {0}, n_missing = 0;
-    for (int k = 0; k < notes->n; k++)
-        if (notes->note[k].kind == CPL_NOTE_WINDOW_END && notes->note[k].peer >= 0)
-            n_missing += ++n_all[notes->note[k].peer] == CPL_RECURS_TIMES;
-    for (int k = notes->n - 1; k >= 0; k--) {
-        const struct cpl_note *note = &notes->note[k];
-        if (note->kind == CPL_NOTE_COLLECTIVE && n_missing == 0)
-            return note->peer;
-        if (note->kind != CPL_NOTE_WINDOW_END || note->peer < 0)
-            continue;
-        const int n = n_all[note->peer], late = ++n_late[note->peer];
-        n_missing -= n >= CPL_RECURS_TIMES && late == (n < ENOUGH_TIMES ? n : ENOUGH_TIMES);
+    int n[CPL_MAX_SIGNATURES] = {0};
+    int64_t since = 0;
+    for (int k = learned->notes.n - 1; k >= 0; k--) {
+        const struct cpl_note *note = &learned->notes.note[k];
+        if (note->kind == CPL_NOTE_COLLECTIVE && since == 0)
+            since = note->peer;
+        else if (note->kind == CPL_NOTE_WINDOW_END && note->peer >= 0 &&
+                 cpl_pt2pt_recurs(&learned->signature[note->peer]) &&
+                 n[note->peer]++ < ENOUGH_TIMES)
+            since = 0;
     }
-    return 0;
+    return since;
 }
 
-void cpl_notes_shorten(struct cpl_notes *notes, MPI_Comm comm)
+void cpl_notes_shorten(struct cpl_pt2pt_learned *learned, MPI_Comm comm)
 {
-    int64_t since = needed_since(notes), of_all = 0;
+    struct cpl_notes *notes = &learned->notes;
+    int64_t since = needed_since(learned), of_all = 0;
     int from = 0;
     if (cpl_collective_Allreduce(&since, &of_all, 1, MPI_INT64_T, MPI_MIN, comm) != MPI_SUCCESS)
         return;
@@ -136,7 +124,7 @@ bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t byt
     if (batch->n == 0)
         batch->hash = 0;
     batch->reduced = CPL_EMBED_REFUSED;
-    batch->message[batch->n++] = (struct cpl_batch_message){dest, tag, bytes};
+    batch->message[batch->n++] = (struct cpl_batch_message){dest, tag, bytes, 0};
     batch->hash += hash_of(dest, tag);
     return true;
 }
@@ -232,49 +220,33 @@ bool cpl_pt2pt_exhausted(const struct cpl_pt2pt *p)
     return true;
 }
 
-int cpl_pt2pt_place_of(const struct cpl_signature *s, int dest)
-{
-    int low = 0, high = s->n_dests;
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (s->dest[middle] < dest)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < s->n_dests && s->dest[low] == dest ? low : -1;
-}
-
-static int compare_messages(const void *a, const void *b)
+static int by_dest(const void *a, const void *b)
 {
     return ((const struct cpl_batch_message *)a)->dest -
            ((const struct cpl_batch_message *)b)->dest;
 }
 
-/* The batch's destinations in ascending order, each once. */
-static bool list_destinations(const struct cpl_batch *batch, struct cpl_signature *s)
+int cpl_pt2pt_place_of(const struct cpl_signature *s, int dest)
 {
-    struct cpl_batch_message *message = malloc((size_t)batch->n * sizeof *message);
-    if (!message)
-        return false;
-    memcpy(message, batch->message, (size_t)batch->n * sizeof *message);
-    qsort(message, (size_t)batch->n, sizeof *message, compare_messages);
-    s->n_dests = 0;
-    for (int k = 0; k < batch->n; k++) {
-        if (k == 0 || message[k].dest != message[k - 1].dest) {
-            s->dest[s->n_dests] = message[k].dest;
-            s->bytes[s->n_dests++] = 0;
-        }
-        s->bytes[s->n_dests - 1] += message[k].bytes;
-    }
-    free(message);
-    return true;
+    const struct cpl_batch_message wanted = {.dest = dest}, *found;
+    found = bsearch(&wanted, s->to, (size_t)s->n_dests, sizeof wanted, by_dest);
+    return found ? (int)(found - s->to) : -1;
+}
+
+/* Makes of its messages the destinations in ascending order, each once. */
+static void list_destinations(struct cpl_signature *s)
+{
+    qsort(s->to, (size_t)s->n, sizeof *s->to, by_dest);
+    for (int k = 0; k < s->n; k++)
+        if (s->n_dests > 0 && s->to[k].dest == s->to[s->n_dests - 1].dest)
+            s->to[s->n_dests - 1].bytes += s->to[k].bytes;
+        else
+            s->to[s->n_dests++] = s->to[k];
 }
 
 static void free_signature(struct cpl_signature *s)
 {
-    free(s->dest);
-    free(s->bytes);
+    free(s->to);
     free(s->message);
     free(s->durations);
 }
@@ -287,16 +259,15 @@ static struct cpl_signature *add_signature(struct cpl_pt2pt *p)
     struct cpl_signature *s = &p->learned.signature[p->learned.n_signatures];
     *s = (struct cpl_signature){.hash = batch->hash,
                                 .n = batch->n,
-                                .dest = calloc((size_t)batch->n, sizeof(int)),
-                                .bytes = calloc((size_t)batch->n, sizeof(int64_t)),
+                                .to = calloc((size_t)batch->n, sizeof *s->to),
                                 .message = calloc((size_t)batch->n, sizeof *s->message)};
-    if (!s->dest || !s->bytes || !s->message || !list_destinations(batch, s)) {
+    if (!s->to || !s->message) {
         free_signature(s);
         return NULL;
     }
-    for (int k = 0; k < batch->n; k++)
-        s->message[k] =
-            (struct cpl_signature_message){batch->message[k].dest, batch->message[k].tag, 0};
+    memcpy(s->message, batch->message, (size_t)batch->n * sizeof *s->message);
+    memcpy(s->to, batch->message, (size_t)batch->n * sizeof *s->to);
+    list_destinations(s);
     p->learned.n_signatures++;
     return s;
 }
@@ -312,9 +283,7 @@ static struct cpl_signature *end_batch(struct cpl_pt2pt *p)
         enum cpl_embed_verdict next = p->reducing ? p->reducing : p->batch.reduced;
         s->n_reduced += next != CPL_EMBED_REFUSED;
         s->n_in_any_order += next == CPL_EMBED_ANY_ORDER;
-        s->n_behind += next != CPL_EMBED_REFUSED;
     }
-    p->learned.ended = p->reducing || p->batch.reduced ? NULL : s;
     if (cpl_context.busy.timed.of == p && !cpl_context.busy.timed.signature)
         cpl_context.busy.timed.signature = s;
     p->learned.n_batches++;
@@ -322,14 +291,6 @@ static struct cpl_signature *end_batch(struct cpl_pt2pt *p)
     if (p->learned.n_batches % VARIED_BATCHES == 0)
         p->learned.counts_only = cpl_pt2pt_exhausted(p);
     return s;
-}
-
-void cpl_pt2pt_learn_reduction(struct cpl_pt2pt *p)
-{
-    if (!p->learned.ended || p->open)
-        return;
-    p->learned.ended->n_behind++;
-    p->learned.ended = NULL;
 }
 
 void cpl_pt2pt_close_batch(struct cpl_pt2pt *p)
@@ -400,11 +361,11 @@ struct cpl_known_exchange *cpl_profile_name(struct cpl_pt2pt *p, const struct cp
 }
 
 bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_known_exchange *x,
-                     enum cpl_search search, enum cpl_embed_verdict reduced)
+                     enum cpl_embed_verdict reduced)
 {
     if (!x->left || cpl_context.settings.mode == CPL_MODE_PROFILE)
         return x->left;
-    if (x->search == CPL_SEARCH_SHORT && search == CPL_SEARCH_FULL)
+    if (x->search == CPL_SEARCH_SHORT && state->pt2pt->plans.planning.search == CPL_SEARCH_FULL)
         return false;
     enum cpl_embed_verdict mine = x->signature >= 0 ? reduced : CPL_EMBED_ANY_ORDER;
     return !cpl_agree_all(state->private_comm, mine > x->reduced);
@@ -416,9 +377,10 @@ double cpl_profile_calls(const struct cpl_known_exchange *x, const struct cpl_si
     return x->earlier + (k >= 0 ? x->fraction * (double)signatures[k].times : 0);
 }
 
-void cpl_profile_planned(struct cpl_comm_state *state, struct cpl_known_exchange *x, bool left,
-                         enum cpl_search search, struct cpl_plan_summary *summary)
+void cpl_profile_planned(struct cpl_comm_state *state, struct cpl_known_exchange *x,
+                         struct cpl_plan_summary *summary)
 {
+    const bool left = summary->reason != CPL_LEFT_NOT;
     struct cpl_known_exchanges *known = &state->pt2pt->known;
     if (state->rank == 0 && !known->summary && cpl_report_is_wanted())
         known->summary = calloc(CPL_MOST_NAMES, sizeof *known->summary);
@@ -429,7 +391,7 @@ void cpl_profile_planned(struct cpl_comm_state *state, struct cpl_known_exchange
     }
     known->n_left += left - x->left;
     x->left = left;
-    x->search = search;
+    x->search = state->pt2pt->plans.planning.search;
     x->reduced = (enum cpl_embed_verdict)summary->reduced;
     if (told)
         *told = *summary;
@@ -470,18 +432,12 @@ static int why_left_alone(const struct cpl_comm_state *state)
     return p->reason ? p->reason : CPL_LEFT_TOO_FEW_COLLECTIVES;
 }
 
-/* Whether batches may have passed without being counted. */
-static bool has_passed(const struct cpl_pt2pt *p)
-{
-    return p->lesson > 0 || p->plans.pause > 0 || p->learned.counts_only;
-}
-
 static struct cpl_record record_of(const struct cpl_comm_state *state)
 {
-    return (struct cpl_record){.kind = CPL_KIND_PT2PT,
-                               .n_ranks = state->size,
-                               .n_communicators = 1,
-                               .passed = has_passed(state->pt2pt)};
+    const struct cpl_pt2pt *p = state->pt2pt;
+    bool passed = p->lesson > 0 || p->plans.pause > 0 || p->learned.counts_only;
+    return (struct cpl_record){
+        .kind = CPL_KIND_PT2PT, .n_ranks = state->size, .n_communicators = 1, .passed = passed};
 }
 
 /* Reports the messages that the first rank sent by MPI, and why. */

@@ -59,7 +59,7 @@ bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag)
 {
     const struct cpl_signature *s = p->following.signature;
     if (s) {
-        const struct cpl_signature_message *next = &s->message[p->following.n];
+        const struct cpl_batch_message *next = &s->message[p->following.n];
         if (next->dest == dest && next->tag == tag)
             return true;
         cpl_pt2pt_abandon(p);
@@ -137,6 +137,8 @@ static void batch_has_left(struct cpl_pt2pt *p)
 void cpl_pt2pt_flush(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
+    if (p->phase != CPL_PT2PT_MANAGED)
+        return;
     cpl_pt2pt_abandon(p);
     if (p->batch.n == 0)
         return;
@@ -153,28 +155,15 @@ void cpl_pt2pt_flush(struct cpl_comm_state *state)
     batch_has_left(p);
 }
 
-static bool batch_waits(struct cpl_pt2pt *p)
-{
-    const struct cpl_signature *s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
-    return p->batch.n > 0 && s && s->waits;
-}
-
-static void batch_embedded(struct cpl_pt2pt *p)
-{
-    if (p->batch.n == 0)
-        return;
-    int plan = take_plan(p, cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n));
-    if (plan != CPL_NO_PLAN)
-        count_planned(p, plan);
-    batch_has_left(p);
-}
-
 /* Piggybacks the batch on a reduction; on a nonblocking one only if it waits for
  * a reduction. While the communicator is learning, MPI has sent the batch already. */
 void cpl_pt2pt_piggyback(struct cpl_comm_state *state, bool blocking)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    if (p->phase != CPL_PT2PT_MANAGED || (!blocking && !batch_waits(p)))
+    if (p->phase != CPL_PT2PT_MANAGED || p->batch.n == 0)
+        return;
+    const struct cpl_signature *s = cpl_pt2pt_find_signature(p, p->batch.hash, p->batch.n);
+    if (!blocking && !(s && s->waits))
         return;
     for (size_t at = 0; at < p->batch.used;) {
         struct cpl_segment head;
@@ -183,7 +172,10 @@ void cpl_pt2pt_piggyback(struct cpl_comm_state *state, bool blocking)
         at += cpl_segment_bytes(&head);
         p->line->embed.n_segments++;
     }
-    batch_embedded(p);
+    int plan = take_plan(p, s);
+    if (plan != CPL_NO_PLAN)
+        count_planned(p, plan);
+    batch_has_left(p);
 }
 
 void cpl_pt2pt_unmanage(struct cpl_comm_state *state)

@@ -152,30 +152,21 @@ static bool has_all_ranks(MPI_Comm comm)
 static bool has_none(int64_t number)
 {
     const struct cpl_families *family = &cpl_context.comms.family;
-    for (; number > CPL_MOST_FAMILY; number = (number - FIRST_MADE) / MOST_MADE)
-        for (int k = 0; k < family->n_none; k++)
-            if (family->none[k] == number)
-                return true;
-    return family->has_none[number];
-}
-
-static void note_none(int64_t number)
-{
-    struct cpl_families *family = &cpl_context.comms.family;
-    if (number <= CPL_MOST_FAMILY)
-        family->has_none[number] = true;
-    else if (family->n_none < CPL_MOST_NONE)
-        family->none[family->n_none++] = number;
+    for (int k = 0; k < family->n_none; k++)
+        if (family->none[k] == number)
+            return true;
+    return number > CPL_MOST_FAMILY && has_none((number - FIRST_MADE) / MOST_MADE);
 }
 
 /* Gives this rank's one the number. */
 static void give(MPI_Comm comm, int64_t number)
 {
+    struct cpl_families *family = &cpl_context.comms.family;
     struct cpl_comm_state *state = comm != MPI_COMM_NULL ? cpl_comm_state_get(comm) : NULL;
     if (state && !state->inter && state->size > 1)
         state->meeting.family.number = number;
-    else
-        note_none(number);
+    else if (family->n_none < CPL_MOST_NONE)
+        family->none[family->n_none++] = number;
 }
 
 /* One was made of a communicator of fewer ranks. */

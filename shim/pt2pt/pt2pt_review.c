@@ -258,9 +258,8 @@ static void forget(struct cpl_comm_state *state)
     cpl_comm_state_forget_recent();
 }
 
-#define SOON_LEARNED                                                                               \
-    4 /* times the collectives of the first lesson, until the ranks agree again                    \
-       */
+/* Times the collectives of the first lesson, until the ranks agree again. */
+#define SOON_LEARNED 4
 
 static void learn_again(struct cpl_comm_state *state)
 {

@@ -257,12 +257,11 @@ void cpl_picture_add(const struct cpl_pattern *pattern, const struct cpl_plan *p
 
 char *cpl_picture_collect(size_t *bytes)
 {
-    struct cpl_decision decision;
+    CPL_DECISION(decision, MPI_COMM_WORLD);
     const struct cpl_pictures *mine = &cpl_context.told.pictures;
     int64_t before = 0;
     char *all = NULL;
     *bytes = 0;
-    cpl_decision_open(&decision, MPI_COMM_WORLD);
     /* of the first ranks, as far as there is room */
     if (cpl_collective_Exscan(&mine->n_bytes, &before, 1, MPI_INT64_T, MPI_SUM, decision.comm) ==
         MPI_SUCCESS) {
@@ -277,7 +276,6 @@ char *cpl_picture_collect(size_t *bytes)
             decision.records = NULL;
         }
     }
-    cpl_decision_close(&decision);
     return all;
 }
 

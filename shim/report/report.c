@@ -252,9 +252,8 @@ static void write_all(const struct cpl_record *records, size_t n, char *pictures
 
 void cpl_report_write(void)
 {
-    struct cpl_decision decision;
+    CPL_DECISION(decision, MPI_COMM_WORLD);
     const struct cpl_record *mine = cpl_context.told.records;
-    cpl_decision_open(&decision, MPI_COMM_WORLD);
     const struct cpl_handed_in handed = {.able = true,
                                          .records = mine,
                                          .n = cpl_context.told.n_records,
@@ -273,7 +272,6 @@ void cpl_report_write(void)
     } else if (cpl_decision_is_root(&decision)) {
         cpl_log(CPL_LOG_WARN, "report", "no memory for the report; it is not written");
     }
-    cpl_decision_close(&decision);
 }
 
 void cpl_report_write_left(void)

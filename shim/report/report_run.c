@@ -217,15 +217,12 @@ struct cpl_report_hosts cpl_report_hosts(void)
     struct named mine = {.rank = cpl_context.rank,
                          .node = block > 0 ? (int32_t)(cpl_context.rank / block) : 0,
                          .processors = (int32_t)cpl_shared_processors()};
-    struct cpl_decision decision;
-    struct cpl_report_hosts hosts = {.nodes = NULL};
+    CPL_DECISION(decision, MPI_COMM_WORLD);
     PMPI_Get_processor_name(name, &length);
     snprintf(mine.name, sizeof mine.name, "%.*s", NAME_BYTES - 1, name);
-    cpl_decision_open(&decision, MPI_COMM_WORLD);
     const struct cpl_handed_in handed = {
         .able = true, .records = &mine, .n = 1, .record_bytes = sizeof mine};
     if (cpl_decision_hand_in(&decision, &handed) && cpl_decision_is_root(&decision))
-        hosts = list_hosts(decision.records, decision.n_ranks);
-    cpl_decision_close(&decision);
-    return hosts;
+        return list_hosts(decision.records, decision.n_ranks);
+    return (struct cpl_report_hosts){.nodes = NULL};
 }

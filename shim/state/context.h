@@ -46,11 +46,18 @@ struct cpl_timed_batch {
     double start, end;
 };
 
+/* What plans are made with besides ranks' seats: from the settings' machine file (else the default)
+ * and topology, which one rank reads. Plain data. */
+struct cpl_planning_costs {
+    struct cpl_costs costs;
+    struct cpl_node_shape shape;
+    int32_t shape_known;
+};
+
 /* What a process knows of the machine. It looks once, when it first plans. */
 struct cpl_shim_machine {
-    bool looked, shape_known;
-    struct cpl_node_shape shape;
-    struct cpl_machine_file file;   /* from CARPOOL_MACHINE, else the default */
+    bool looked;
+    struct cpl_planning_costs costs;
     struct cpl_distances distances; /* between the ranks of MPI_COMM_WORLD; n_ranks 0: none */
     int64_t node;       /* 1 more than the number of this rank's node, once all ranks have found
                            theirs (meet/agree.h); 0: they have not */
@@ -114,15 +121,14 @@ struct cpl_busy {
 
 /* Communicators that all ranks of MPI_COMM_WORLD made together (pt2pt/pt2pt_parts.h). */
 #define CPL_MOST_FAMILY 4096 /* that get numbers, besides those made of others of fewer ranks */
-#define CPL_MOST_NONE   64
+#define CPL_MOST_NONE   4160
 #define CPL_MOST_JOINED 16
 
 struct cpl_families {
     int64_t n; /* made so far, with MPI_COMM_WORLD; 0: no other was; alike on all ranks */
     int64_t joined[CPL_MOST_JOINED];               /* their numbers, 0: free; alike on all ranks */
     struct cpl_comm_state *state[CPL_MOST_JOINED]; /* NULL: this rank is in none, or freed it */
-    bool has_none[CPL_MOST_FAMILY + 1];            /* this rank was never in one of this number */
-    int64_t none[CPL_MOST_NONE];                   /* larger numbers that it was not in either */
+    int64_t none[CPL_MOST_NONE];                   /* numbers of which this rank was never in one */
     int n_none;
 };
 

@@ -87,7 +87,7 @@ bool cpl_plan_carried_promises(const struct cpl_plan_summary *summary)
 
 bool cpl_plan_embedded_promises(const struct cpl_plan_summary *summary)
 {
-    return summary->reduced > CPL_EMBED_BEHIND &&
+    return summary->reduced != CPL_EMBED_REFUSED &&
            summary->embedded_us < summary->direct.modelled_us;
 }
 

@@ -38,8 +38,8 @@ static void test_agrees(void **state)
     pt2pt_ranks_end();
 }
 
-/* Small reductions come when the first batches have been waited for. */
-static void reduce_behind(int r)
+/* Batches to two others, or with a third one. */
+static void exchange_late(int r)
 {
     for (int k = 0; k < 4; k++) {
         pt2pt_exchange();
@@ -48,25 +48,20 @@ static void reduce_behind(int r)
             pt2pt_send((r + 3) % fibers_n(), LATE_TAG);
         }
         cpl_pt2pt_close_batch(pt2pt_of(r));
-        for (int i = 0; i < 2 && k < plan.from; i++) /* the second one is not behind a batch */
-            cpl_pt2pt_learn_reduction(pt2pt_of(r));
         pt2pt_collective();
     }
 }
 
 /* A plan by lanes that saves nothing by the model is tried where a rank sends to more than two
- * others, whether reductions come between or not. */
-static void test_reduced_behind(void **state)
+ * others. */
+static void test_three_by_lanes(void **state)
 {
     (void)state;
-    for (int n = 0; n <= 9; n++) {
-        int n_behind = n % 5;
+    for (int n = 0; n < 2; n++) {
         begin(12);
-        plan.from = n_behind;
-        plan.late = n < 5;
+        plan.late = n == 0;
         pt2pt.answers.planned_us = pt2pt.answers.embedded_us = pt2pt.answers.direct_us;
-        fibers_run(reduce_behind);
-        assert_int_equal(pt2pt_of(1)->learned.signature[0].n_behind, n_behind);
+        fibers_run(exchange_late);
         assert_true(pt2pt_all_are(plan.late ? CPL_PT2PT_MANAGED : CPL_PT2PT_RESTING));
         pt2pt_ranks_end();
     }
@@ -432,7 +427,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_agrees),
-        cmocka_unit_test(test_reduced_behind),
+        cmocka_unit_test(test_three_by_lanes),
         cmocka_unit_test(test_recurs_later),
         cmocka_unit_test(test_unable),
         cmocka_unit_test(test_wildcards),
