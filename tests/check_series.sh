@@ -35,7 +35,7 @@ for seed in 1 2; do
     check "seed $seed: the ranks looked away, and learned again" grep -q 'learned about again' "$tmp/err"
     check "seed $seed: they planned" grep -Eq 'recurring exchanges, [0-9]+ rerouted' "$tmp/err"
 done
-run --seconds 3 --unreceived
+run --seconds 8 --unreceived
 check "unreceived: exit status" test $code -eq 0
 check "unreceived: the ranks learned again" grep -q 'learned about again' "$tmp/err"
 check "unreceived: they did not plan" sh -c "! grep -q 'recurring exchanges' '$tmp/err'"
