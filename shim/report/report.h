@@ -8,7 +8,6 @@
 #define CARPOOL_REPORT_H
 
 #include "shim/base/names.h"
-#include "shim/base/samples.h"
 #include "shim/meet/trial.h"
 #include "shim/report/plan_summary.h"
 
@@ -41,7 +40,7 @@ struct cpl_record_windows {
 #define CPL_RECORD_WAY 16
 
 /* The version of the report's form, doc/report.schema.json: raised when members change or go. */
-#define CPL_REPORT_SCHEMA 6
+#define CPL_REPORT_SCHEMA 7
 
 /* One exchange, or several equal ones of communicators that came and went. Plain data. The first
  * rank of the communicator keeps it. */
@@ -64,7 +63,6 @@ struct cpl_record {
     struct cpl_record_reductions reductions;
     struct cpl_record_trials trials;
     struct cpl_record_windows windows;
-    struct cpl_timeline times; /* of blocking calls; seconds are of one, of the slowest rank */
 };
 
 /* Whether there is to be a report or summary at the end; whether there is to be a report file.
