@@ -60,8 +60,6 @@ void cpl_pt2pt_arrive(void)
 {
     if (cpl_context.busy.n_open_batches > 0)
         cpl_progress_leave();
-    if (cpl_context.busy.timed.of)
-        cpl_profile_finish(NULL);
 }
 
 /* All ranks come here: their next batches belong together, whatever some did before. */
@@ -84,16 +82,6 @@ static bool is_idle(const struct cpl_comm_state *state)
            state->pt2pt->phase == CPL_PT2PT_RESTING;
 }
 
-/* A communicator that is sampled has come to its n-th collective: whether its messages are looked
- * at until the next one. */
-static void sample(struct cpl_pt2pt *p, int64_t n_collectives)
-{
-    bool looked_at = n_collectives % CPL_SAMPLED_EVERY == 0;
-    p->phase = looked_at ? CPL_PT2PT_LEARNING : CPL_PT2PT_PAUSED;
-    if (looked_at)
-        cpl_comm_state_forget_recent();
-}
-
 void cpl_pt2pt_note_collective(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
@@ -104,10 +92,7 @@ void cpl_pt2pt_note_collective(struct cpl_comm_state *state)
     if (p->phase == CPL_PT2PT_ALONE)
         return;
     p->reducing = CPL_EMBED_REFUSED;
-    if (p->sampled)
-        sample(p, state->meeting.n);
-    else
-        at_collective(state);
+    at_collective(state);
 }
 
 void cpl_family_note_collective(const struct cpl_comm_state *state)
@@ -119,7 +104,7 @@ void cpl_family_note_collective(const struct cpl_comm_state *state)
         if (!s || s == state)
             continue;
         cpl_pt2pt_arrive();
-        if (!s->pt2pt->sampled && s->pt2pt->phase != CPL_PT2PT_ALONE)
+        if (s->pt2pt->phase != CPL_PT2PT_ALONE)
             at_collective(s);
     }
 }
@@ -185,11 +170,12 @@ static void end(struct cpl_comm_state *state)
     cpl_pt2pt_free(state);
 }
 
-/* In a profile run that has seen enough no agreement is wanted any more. */
+/* A profile run goes on counting when it has seen enough, and needs no agreement any more. */
 static struct cpl_date *date(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    return p->phase == CPL_PT2PT_ALONE || p->sampled ? NULL : &p->date;
+    bool only_counts = p->n_vain >= CPL_MOST_VAIN && cpl_context.settings.mode == CPL_MODE_PROFILE;
+    return p->phase == CPL_PT2PT_ALONE || only_counts ? NULL : &p->date;
 }
 
 static bool sees_all(const struct cpl_comm_state *state)

@@ -13,9 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SOON      16 /* collectives until an agreement that nobody else hastens */
-#define MOST_VAIN 6  /* agreements that come to nothing before learning stops for good */
-#define UNUSED    10 /* the part of the balance that what is perhaps never used may cost */
+#define SOON   16 /* collectives until an agreement that nobody else hastens */
+#define UNUSED 10 /* the part of the balance that what is perhaps never used may cost */
 
 /* From here on the communicator is MPI's alone. On all ranks. */
 static void stop_learning(struct cpl_comm_state *state)
@@ -39,14 +38,10 @@ static bool is_profiled(const struct cpl_pt2pt *p)
 static void learn_later(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    if (p->n_vain >= MOST_VAIN && is_profiled(p)) {
-        p->sampled = true;
-        cpl_notes_free(&p->learned.notes);
-    } else if (p->n_vain >= MOST_VAIN) {
+    if (p->n_vain >= CPL_MOST_VAIN && !is_profiled(p))
         stop_learning(state);
-    } else if (cpl_context.settings.mode == CPL_MODE_AUTO && !p->part.ripe) {
+    else if (cpl_context.settings.mode == CPL_MODE_AUTO && !p->part.ripe)
         cpl_pt2pt_look_away(state);
-    }
 }
 
 /* Why this rank's messages must stay MPI's for good; CPL_LEFT_NOT: it is able. */
@@ -461,7 +456,7 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
     p->reason = CPL_LEFT_UNMATCHED;
     bool fits = cpl_pt2pt_fits(state);
     p->n_vain += p->date.n_retries == 0;
-    if (!fits && (p->n_vain >= MOST_VAIN || p->date.n_retries == CPL_MOST_RETRIES))
+    if (!fits && (p->n_vain >= CPL_MOST_VAIN || p->date.n_retries == CPL_MOST_RETRIES))
         learn_later(state);
     if (!fits)
         return false;

@@ -3,7 +3,6 @@
 #define CARPOOL_PT2PT_INTERNAL_H
 
 #include "shim/base/names.h"
-#include "shim/base/samples.h"
 #include "shim/carry/line.h"
 #include "shim/meet/meeting.h"
 #include "shim/meet/trial.h"
@@ -25,17 +24,12 @@ struct cpl_comm_state;
  * (recognise.h), and each rank keeps the cycle in which its own batches recur (cycle.h). */
 #define CPL_MOST_NAMES   64 /* the most exchanges of a communicator */
 #define CPL_RECURS_TIMES 3  /* a batch or exchange that was seen this often recurs */
+#define CPL_MOST_VAIN    6  /* agreements that come to nothing before learning stops for good */
 
 struct cpl_notes {
     int n;
     struct cpl_note *note; /* NULL: there was none yet */
 };
-
-/* When a profile run has seen enough to plan, it samples: of this many stretches between
- * collectives it examines one, and counts it this many times. The number is a prime, so that
- * exchanges that take turns are all sampled.
- */
-#define CPL_SAMPLED_EVERY 17
 
 /* An exchange that was recognised. signature and fraction are this rank's own, and so is `earlier`;
  * the rest is alike on all ranks. */
@@ -68,15 +62,14 @@ struct cpl_batch_message {
 
 /* The destinations and tags of a batch that recurs. */
 struct cpl_signature {
-    uint64_t hash;                 /* sum over (destination, tag): the order does not matter */
-    int n;                         /* number of messages */
-    int64_t times;                 /* how often the batch came */
-    int n_dests;                   /* number of different destinations */
-    struct cpl_batch_message *to;  /* these, ascending, with the bytes to each the first time */
-    bool planned;                  /* some exchange in which this rank sends the batch is planned */
-    int plan;                      /* while managed: plan of the exchange that it is first in, or
-                                      CPL_NO_PLAN */
-    struct cpl_samples *durations; /* durations in a profile run; NULL: none were taken */
+    uint64_t hash;                /* sum over (destination, tag): the order does not matter */
+    int n;                        /* number of messages */
+    int64_t times;                /* how often the batch came */
+    int n_dests;                  /* number of different destinations */
+    struct cpl_batch_message *to; /* these, ascending, with the bytes to each the first time */
+    bool planned;                 /* some exchange in which this rank sends the batch is planned */
+    int plan;                     /* while managed: plan of the exchange that it is first in, or
+                                     CPL_NO_PLAN */
     struct cpl_batch_message *message; /* n, in the order in which they were first sent */
     bool follows;                      /* while managed: mostly all of its messages come */
     int64_t n_followed, n_abandoned;
@@ -101,8 +94,7 @@ enum cpl_pt2pt_phase {
     CPL_PT2PT_MANAGED,
     CPL_PT2PT_RESTING, /* MPI's for a while; messages and receives are counted. Where there are
                           plans they are kept (line->kept) */
-    CPL_PT2PT_ALONE,
-    CPL_PT2PT_PAUSED /* in profile runs: messages are not sampled at present */
+    CPL_PT2PT_ALONE
 };
 
 /* What is learned of messages that MPI carries. */
@@ -168,7 +160,6 @@ struct cpl_pt2pt {
     enum cpl_pt2pt_phase phase;
     bool started;   /* there has been a message, so the arrays of `learned` exist */
     bool open;      /* while learning: something was sent or posted since the last leave point */
-    bool sampled;   /* a profile run only samples its messages; alike on all ranks */
     int blind;      /* enum cpl_left_alone: why this rank is never able */
     int reason;     /* enum cpl_left_alone: why it is not managed */
     int64_t lesson; /* learned.recurred_at, once the ranks have looked away; else 0 */
@@ -191,8 +182,6 @@ void cpl_notes_free(struct cpl_notes *notes);
 /* Drops old notes that recognising can do without: what it costs goes by their number. Collective
  * over comm. */
 void cpl_notes_shorten(struct cpl_pt2pt_learned *learned, MPI_Comm comm);
-/* Ends the timing of the batch that is being timed, if it is this communicator's (NULL: of any). */
-void cpl_profile_finish(const struct cpl_pt2pt *p);
 /* Before the first message is noted: the communicator's struct cpl_pt2pt may be another one
  * afterwards. */
 bool cpl_pt2pt_start(struct cpl_comm_state *state);
@@ -229,7 +218,7 @@ static inline bool cpl_pt2pt_counts_only(const struct cpl_pt2pt *p)
 }
 
 /* Exchanges that were planned and left to MPI are not planned again, and the report tells how often
- * they occurred and, in profile runs, how long they took. */
+ * they occurred. */
 /* An exchange by its number, which is the same at all agreements; NULL: there are too many. */
 struct cpl_known_exchange *cpl_profile_name(struct cpl_pt2pt *p, const struct cpl_recurring *found);
 /* Calls of this rank, with the signatures learned so far. */

@@ -134,34 +134,7 @@ static void note(struct cpl_pt2pt *p, enum cpl_note_kind kind, int peer, int tag
 {
     cpl_context.busy.n_open_batches += !p->open;
     p->open = true;
-    if (!p->sampled)
-        cpl_notes_add(&p->learned.notes, kind, peer, tag);
-}
-
-/* The first batches of a communicator are timed, then one in 13: a prime, so that exchanges that
- * take turns are all timed. */
-#define FIRST_TIMED 32
-#define TIMED_EVERY 13
-
-void cpl_profile_finish(const struct cpl_pt2pt *p)
-{
-    struct cpl_timed_batch *timed = &cpl_context.busy.timed;
-    if (!timed->of || (p && p != timed->of))
-        return;
-    struct cpl_signature *s = timed->signature;
-    if (s && !s->durations)
-        s->durations = calloc(1, sizeof *s->durations);
-    if (s && s->durations && timed->end > timed->start)
-        cpl_samples_add(s->durations, timed->end - timed->start);
-    *timed = (struct cpl_timed_batch){.of = NULL};
-}
-
-static void time_batch(struct cpl_pt2pt *p)
-{
-    cpl_profile_finish(NULL);
-    if (p->learned.n_batches >= FIRST_TIMED && p->learned.n_batches % TIMED_EVERY != 0)
-        return;
-    cpl_context.busy.timed = (struct cpl_timed_batch){.of = p, .start = PMPI_Wtime()};
+    cpl_notes_add(&p->learned.notes, kind, peer, tag);
 }
 
 void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64_t bytes)
@@ -172,8 +145,6 @@ void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64
     cpl_balance_count(&state->balance, 1, state->rank, dest, tag);
     if (cpl_pt2pt_counts_only(p))
         return;
-    if (p->batch.n == 0 && cpl_context.settings.mode == CPL_MODE_PROFILE)
-        time_batch(p);
     note(p, CPL_NOTE_SENT, dest, tag);
     if (!cpl_pt2pt_batch_add(&p->batch, dest, tag, bytes) || p->batch.n == MOST_MESSAGES)
         cpl_pt2pt_close_batch(p);
@@ -191,7 +162,7 @@ void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag, 
         return;
     if (!blocking)
         note(p, CPL_NOTE_POSTED, source, tag);
-    else if (!p->sampled)
+    else
         cpl_notes_add(&p->learned.notes, CPL_NOTE_RECEIVED, source, tag);
 }
 
@@ -248,7 +219,6 @@ static void free_signature(struct cpl_signature *s)
 {
     free(s->to);
     free(s->message);
-    free(s->durations);
 }
 
 static struct cpl_signature *add_signature(struct cpl_pt2pt *p)
@@ -279,13 +249,11 @@ static struct cpl_signature *end_batch(struct cpl_pt2pt *p)
     if (!s)
         s = add_signature(p);
     if (s) {
-        s->times += p->sampled ? CPL_SAMPLED_EVERY : 1;
+        s->times++;
         enum cpl_embed_verdict next = p->reducing ? p->reducing : p->batch.reduced;
         s->n_reduced += next != CPL_EMBED_REFUSED;
         s->n_in_any_order += next == CPL_EMBED_ANY_ORDER;
     }
-    if (cpl_context.busy.timed.of == p && !cpl_context.busy.timed.signature)
-        cpl_context.busy.timed.signature = s;
     p->learned.n_batches++;
     p->batch.n = 0;
     if (p->learned.n_batches % VARIED_BATCHES == 0)
@@ -300,9 +268,8 @@ void cpl_pt2pt_close_batch(struct cpl_pt2pt *p)
     p->open = false;
     cpl_context.busy.n_open_batches--;
     struct cpl_signature *s = p->batch.n > 0 ? end_batch(p) : NULL;
-    if (!p->sampled)
-        cpl_notes_add(&p->learned.notes, CPL_NOTE_WINDOW_END,
-                      s ? (int)(s - p->learned.signature) : -1, 0);
+    cpl_notes_add(&p->learned.notes, CPL_NOTE_WINDOW_END, s ? (int)(s - p->learned.signature) : -1,
+                  0);
 }
 
 void cpl_pt2pt_free(struct cpl_comm_state *state)
@@ -310,7 +277,6 @@ void cpl_pt2pt_free(struct cpl_comm_state *state)
     struct cpl_pt2pt *p = state->pt2pt;
     if (p->open)
         cpl_context.busy.n_open_batches--;
-    cpl_profile_finish(p);
     for (int k = 0; k < p->learned.n_signatures; k++)
         free_signature(&p->learned.signature[k]);
     free(p->learned.signature);
@@ -457,27 +423,20 @@ void cpl_profile_report(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     const struct cpl_known_exchanges *known = &p->known;
-    double mine[2 * CPL_MOST_NAMES] = {0}, most[2 * CPL_MOST_NAMES] = {0}; /* calls, seconds */
+    double calls[CPL_MOST_NAMES] = {0}, most[CPL_MOST_NAMES] = {0};
     if (!cpl_report_is_wanted())
         return;
     report_alone(state);
     if (known->n_left == 0 || state->private_comm == MPI_COMM_NULL)
         return;
-    cpl_profile_finish(p);
-    for (int k = 0; k < known->n; k++) {
-        const struct cpl_known_exchange *x = &known->exchange[k];
-        const struct cpl_signature *s =
-            x->signature >= 0 ? &p->learned.signature[x->signature] : NULL;
-        mine[2 * k] = cpl_profile_calls(x, p->learned.signature);
-        mine[2 * k + 1] = s && s->durations ? cpl_samples_median(s->durations) : 0;
-    }
-    cpl_collective_Reduce(mine, most, 2 * known->n, MPI_DOUBLE, MPI_MAX, 0, state->private_comm);
+    for (int k = 0; k < known->n; k++)
+        calls[k] = cpl_profile_calls(&known->exchange[k], p->learned.signature);
+    cpl_collective_Reduce(calls, most, known->n, MPI_DOUBLE, MPI_MAX, 0, state->private_comm);
     for (int k = 0; k < known->n && known->summary; k++) {
         struct cpl_record r = record_of(state);
         if (!known->exchange[k].left)
             continue;
-        r.calls = (int64_t)(most[2 * k] + 0.5);
-        r.direct_seconds = most[2 * k] * most[2 * k + 1];
+        r.calls = (int64_t)(most[k] + 0.5);
         r.windows = cpl_profile_windows(state);
         r.summary = known->summary[k];
         r.reason = known->summary[k].reason;
