@@ -89,8 +89,6 @@ void cpl_pt2pt_note_collective(struct cpl_comm_state *state)
         return;
     if (state->line->embed.on && !is_idle(state))
         cpl_embed_decide(state);
-    if (p->phase == CPL_PT2PT_ALONE)
-        return;
     p->reducing = CPL_EMBED_REFUSED;
     at_collective(state);
 }
@@ -104,8 +102,7 @@ void cpl_family_note_collective(const struct cpl_comm_state *state)
         if (!s || s == state)
             continue;
         cpl_pt2pt_arrive();
-        if (s->pt2pt->phase != CPL_PT2PT_ALONE)
-            at_collective(s);
+        at_collective(s);
     }
 }
 
@@ -202,5 +199,4 @@ const struct cpl_hooks cpl_pt2pt_hooks = {.meet = meet,
                                           .piggyback = cpl_pt2pt_piggyback,
                                           .alike = alike,
                                           .part_need = cpl_pt2pt_part_need,
-                                          .part_hasten = cpl_pt2pt_part_hasten,
                                           .item = &item};

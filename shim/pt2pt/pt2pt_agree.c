@@ -13,8 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SOON   16 /* collectives until an agreement that nobody else hastens */
-#define UNUSED 10 /* the part of the balance that what is perhaps never used may cost */
+#define SOON         16   /* collectives until an agreement that nobody else hastens */
+#define UNUSED       10   /* the part of the balance that what is perhaps never used may cost */
+#define LONGEST_HOLD 0.02 /* seconds */
 
 /* From here on the communicator is MPI's alone. On all ranks. */
 static void stop_learning(struct cpl_comm_state *state)
@@ -23,8 +24,6 @@ static void stop_learning(struct cpl_comm_state *state)
     cpl_notes_free(&state->pt2pt->learned.notes);
     state->pt2pt->phase = CPL_PT2PT_ALONE;
     state->pt2pt->plans.pause = 0;
-    if (state->rank == 0)
-        cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: no longer learned about", state->size);
 }
 
 /* In a profile run exchanges that were planned are counted to the end. */
@@ -44,17 +43,7 @@ static void learn_later(struct cpl_comm_state *state)
         cpl_pt2pt_look_away(state);
 }
 
-/* Why this rank's messages must stay MPI's for good; CPL_LEFT_NOT: it is able. */
-static int why_unable(const struct cpl_pt2pt *p)
-{
-    if (p->blind != CPL_LEFT_NOT)
-        return p->blind;
-    if (cpl_context.service.barred)
-        return CPL_LEFT_ALLOCATOR;
-    return cpl_context.met_others ? CPL_LEFT_UNABLE : CPL_LEFT_NOT;
-}
-
-/* The words of a vote while learning: */
+/* The words of a vote while learning. ABLE: less why this rank's messages must stay MPI's. */
 enum { ABLE, ROOM, GAINS, IDLE, EXHAUSTED, AFFORDS, N_LEAST };
 
 _Static_assert(N_LEAST == CPL_PT2PT_N_LEAST, "words of which the least counts");
@@ -73,7 +62,10 @@ void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words)
         if (cpl_pt2pt_recurs(&p->learned.signature[k]) && p->learned.signature[k].n_dests > most)
             most = p->learned.signature[k].n_dests;
     bool exhausted = cpl_pt2pt_exhausted(p);
-    words[ABLE] = -why_unable(p);
+    words[ABLE] = -(p->blind                     ? p->blind
+                    : cpl_context.service.barred ? CPL_LEFT_ALLOCATOR
+                    : cpl_context.met_others     ? CPL_LEFT_UNABLE
+                                                 : CPL_LEFT_NOT);
     words[ROOM] = cpl_context.n_epochs == 0;
     words[GAINS] = -most;
     p->learned.n_before = p->learned.n_batches;
@@ -138,28 +130,21 @@ static bool find_exchanges(struct cpl_comm_state *state, struct exchanges *excha
     exchanges->of_note = calloc((size_t)notes->n + 1, sizeof *exchanges->of_note);
     exchanges->n = cpl_recognise(state->private_comm, notes->note, notes->n, CPL_RECURS_TIMES,
                                  found, exchanges->of_note);
-    if (exchanges->n < 0) {
-        if (state->rank == 0)
-            cpl_log(CPL_LOG_WARN, "pt2pt",
-                    "%d ranks: nothing is recognised, since a rank had no memory for it; messages "
-                    "are left to MPI",
-                    state->size);
-        free(exchanges->of_note);
-        return false;
-    }
     for (int e = 0; e < exchanges->n; e++)
         exchanges->of[e] = cpl_profile_name(state->pt2pt, &found[e]);
-    find_signatures(exchanges, notes);
-    return true;
+    if (exchanges->n > 0)
+        find_signatures(exchanges, notes);
+    return exchanges->n >= 0;
 }
 
-/* Lists the steps from the first batch of a known exchange on, without batches that no plan
- * carries. */
-static int list_steps(const struct cpl_pt2pt *p, const struct exchanges *exchanges,
-                      struct cpl_step *step)
+/* Keeps the cycle in which this rank's batches recur, from its notes, the last of which is a
+ * collective: of the steps from the first batch of a known exchange on, without batches that no
+ * plan carries. Local. */
+static bool keep_cycle(struct cpl_pt2pt *p, const struct exchanges *exchanges)
 {
+    struct cpl_step *step = calloc((size_t)p->learned.notes.n + 1, sizeof *step);
     int n = 0;
-    for (int k = 0; k < p->learned.notes.n; k++) {
+    for (int k = 0; step && k < p->learned.notes.n; k++) {
         const struct cpl_note *note = &p->learned.notes.note[k];
         int e = exchanges->of_note[k];
         bool after_collective = n > 0 && step[n - 1].signature == CPL_STEP_COLLECTIVE;
@@ -169,18 +154,9 @@ static int list_steps(const struct cpl_pt2pt *p, const struct exchanges *exchang
             p->learned.signature[note->peer].planned && (n > 0 || e >= 0))
             step[n++] = (struct cpl_step){note->peer, e >= 0 ? exchanges->plan[e] : CPL_NO_PLAN};
     }
-    return n;
-}
-
-/* Keeps the cycle in which this rank's batches recur, from its notes, the last of which is a
- * collective. Local. */
-static bool keep_cycle(struct cpl_pt2pt *p, const struct exchanges *exchanges)
-{
-    struct cpl_step *step = calloc((size_t)p->learned.notes.n + 1, sizeof *step);
-    if (!step)
-        return false;
-    cpl_cycle_set(&p->cycle, step, list_steps(p, exchanges, step));
-    return true;
+    if (step)
+        cpl_cycle_set(&p->cycle, step, n);
+    return step;
 }
 
 /* Slices of the plans that pay; what else is known of these is in struct cpl_pt2pt_plans. */
@@ -337,17 +313,15 @@ static void map_ranks(struct cpl_comm_state *state, const struct exchanges *exch
     free(messages);
 }
 
-#define LONGEST_HOLD 0.02 /* seconds */
-
 /* Combined messages are held for as long as MPI takes from one collective to the next, if that is
  * longer than the setting: an exchange takes no longer, and what leaves earlier makes more
  * messages. */
 static void set_hold(struct cpl_comm_state *state)
 {
-    struct cpl_combined *combined = &state->pt2pt->line->combined;
+    double *hold = &state->line->combined.hold_seconds;
     double usual = 1e-9 * (double)state->pt2pt->plans.turn.ns_mpi / state->size;
-    if (usual > combined->hold_seconds)
-        combined->hold_seconds = usual < LONGEST_HOLD ? usual : LONGEST_HOLD;
+    usual = usual < LONGEST_HOLD ? usual : LONGEST_HOLD;
+    *hold = usual > *hold ? usual : *hold;
 }
 
 /* From here on all ranks manage the communicator, or none. */
@@ -382,36 +356,27 @@ static void manage(struct cpl_comm_state *state, const struct exchanges *exchang
     cpl_line_close(state);
 }
 
-/* The plans pay, but the ranks cannot manage the communicator before all ranks poll: then they plan
- * again. */
-static void postpone(struct cpl_pt2pt *p, const struct slices *slices)
-{
-    p->part.ripe = true;
-    p->reason = CPL_LEFT_NO_MEETING;
-    for (int k = 0; k < slices->n; k++)
-        free(slices->words[k]);
-}
-
-/* Plans what recurs. Collective; returns in how many exchanges that is. */
+/* Plans what recurs. Where the plans pay, but the ranks cannot manage the communicator before all
+ * ranks poll, they plan again then. Collective; returns in how many exchanges that is. */
 static int plan_all(struct cpl_comm_state *state, struct slices *slices)
 {
+    struct cpl_pt2pt *p = state->pt2pt;
     struct exchanges exchanges;
-    bool found = find_exchanges(state, &exchanges);
-    state->pt2pt->part.ripe = false;
-    if (found && exchanges.n == 0)
-        state->pt2pt->reason = CPL_LEFT_NOTHING_RECURS;
-    for (int e = 0; found && e < exchanges.n; e++)
+    if (!find_exchanges(state, &exchanges))
+        p->reason = CPL_LEFT_NO_PLAN;
+    else if (exchanges.n == 0)
+        p->reason = CPL_LEFT_NOTHING_RECURS;
+    for (int e = 0; e < exchanges.n; e++)
         exchanges.plan[e] = plan_exchange(state, exchanges.of[e], slices);
-    if (slices->n > 0 && cpl_parts_are_served(state))
-        manage(state, &exchanges, slices);
+    p->part.ripe = slices->n > 0 && !cpl_parts_are_served(state);
+    if (p->part.ripe)
+        p->reason = CPL_LEFT_NO_MEETING;
     else if (slices->n > 0)
-        postpone(state->pt2pt, slices);
-    if (!found) {
-        state->pt2pt->reason = CPL_LEFT_NO_PLAN;
-        return 0;
-    }
+        manage(state, &exchanges, slices);
+    for (int k = 0; p->part.ripe && k < slices->n; k++)
+        free(slices->words[k]);
     free(exchanges.of_note);
-    return exchanges.n;
+    return exchanges.n > 0 ? exchanges.n : 0;
 }
 
 /* To recognise exchanges and to begin to manage takes about as long as to agree on so many. */

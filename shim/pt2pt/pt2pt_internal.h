@@ -78,6 +78,11 @@ struct cpl_signature {
     bool waits; /* while managed: the complete batch waits for the reduction that comes next */
 };
 
+static inline bool cpl_pt2pt_recurs(const struct cpl_signature *s)
+{
+    return s->times >= CPL_RECURS_TIMES;
+}
+
 /* The messages that have not been sent. While learning only their destinations are kept; while
  * managed, the segments as they will travel. */
 struct cpl_batch {
@@ -194,15 +199,12 @@ bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t byt
 struct cpl_signature *cpl_pt2pt_find_signature(struct cpl_pt2pt *p, uint64_t hash, int n);
 /* Its position among the destinations; -1: none. */
 int cpl_pt2pt_place_of(const struct cpl_signature *s, int dest);
-bool cpl_pt2pt_recurs(const struct cpl_signature *s);
 bool cpl_pt2pt_exhausted(const struct cpl_pt2pt *p);
 void cpl_pt2pt_free(struct cpl_comm_state *state);
-/* The communicator has become MPI's, with no message under way and no receive open, and will be
- * learned about again; on all its ranks. From here on messages and receives are counted: those that
- * are under way or open when it is to be managed once more must be known. */
+/* The communicator is MPI's for a while, on all its ranks. Messages and receives are only counted:
+ * those that are under way or open when it is to be managed must be known. */
 void cpl_pt2pt_rest(struct cpl_comm_state *state);
-/* It has been learned that exchanges recur, and it is too early to plan them: until then messages
- * and receives are only counted. On all ranks. */
+/* The same where it has been learned that exchanges recur, and it is too early to plan them. */
 void cpl_pt2pt_look_away(struct cpl_comm_state *state);
 
 /* Whether messages and receives are to be counted. */
@@ -267,15 +269,9 @@ enum cpl_settled cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *w
 /* pt2pt_manage.c */
 void cpl_pt2pt_flush(struct cpl_comm_state *state);
 /* Whether every message that was started has its receive; whether, after draining, nothing is left
- * in the shim's hands. Collective, the same on all ranks. */
+ * in the shim's hands, so that messages are counted anew. Collective, the same on all ranks. */
 bool cpl_pt2pt_fits(struct cpl_comm_state *state);
 bool cpl_pt2pt_drain(struct cpl_comm_state *state);
-/* MPI has the communicator, and the plans are kept. False, on all ranks, while a rank has something
- * in hand. Collective. */
-bool cpl_pt2pt_keep(struct cpl_comm_state *state);
-/* The plans that are kept carry messages again. False, on all ranks, while messages are under way.
- * Collective. */
-bool cpl_pt2pt_take_up(struct cpl_comm_state *state);
 
 /* Following: as long as a batch comes as learned, its segments go into the plan's combined messages
  * as they are sent, without being kept. cpl_pt2pt_follows says whether the next message comes as

@@ -27,22 +27,16 @@ static void drop(struct cpl_notes *notes, int from)
     memmove(notes->note, notes->note + from, (size_t)notes->n * sizeof *notes->note);
 }
 
-/* Room for one more note: older ones are dropped when there are too many. */
-static bool make_room(struct cpl_notes *notes)
+void cpl_notes_add(struct cpl_notes *notes, enum cpl_note_kind kind, int peer, int tag)
 {
+    const int last = notes->n - 1;
+    if (kind == CPL_NOTE_COLLECTIVE && last >= 0 && notes->note[last].kind == CPL_NOTE_COLLECTIVE)
+        notes->n = last;
     if (!notes->note)
         notes->note = malloc(MOST_NOTES * sizeof *notes->note);
     if (notes->n == MOST_NOTES)
         drop(notes, notes->n / 2);
-    return notes->note;
-}
-
-void cpl_notes_add(struct cpl_notes *notes, enum cpl_note_kind kind, int peer, int tag)
-{
-    if (kind == CPL_NOTE_COLLECTIVE && notes->n > 0 &&
-        notes->note[notes->n - 1].kind == CPL_NOTE_COLLECTIVE)
-        notes->note[notes->n - 1].peer = peer;
-    else if (make_room(notes)) /* else noting begins when there is memory */
+    if (notes->note) /* else noting begins when there is memory */
         notes->note[notes->n++] = (struct cpl_note){kind, peer, tag};
 }
 
@@ -84,11 +78,6 @@ void cpl_notes_free(struct cpl_notes *notes)
     *notes = (struct cpl_notes){.n = 0};
 }
 
-static uint64_t hash_of(int a, int b)
-{
-    return cpl_hash_mix((uint64_t)(uint32_t)a << 32 | (uint32_t)b);
-}
-
 bool cpl_pt2pt_start(struct cpl_comm_state *state)
 {
     if (state->pt2pt->started)
@@ -125,7 +114,7 @@ bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t byt
         batch->hash = 0;
     batch->reduced = CPL_EMBED_REFUSED;
     batch->message[batch->n++] = (struct cpl_batch_message){dest, tag, bytes, 0};
-    batch->hash += hash_of(dest, tag);
+    batch->hash += cpl_hash_mix((uint64_t)(uint32_t)dest << 32 | (uint32_t)tag);
     return true;
 }
 
@@ -174,11 +163,6 @@ struct cpl_signature *cpl_pt2pt_find_signature(struct cpl_pt2pt *p, uint64_t has
     return NULL;
 }
 
-bool cpl_pt2pt_recurs(const struct cpl_signature *s)
-{
-    return s->times >= CPL_RECURS_TIMES;
-}
-
 /* Whether a rank has seen enough to say that no batch of several destinations will recur. */
 bool cpl_pt2pt_exhausted(const struct cpl_pt2pt *p)
 {
@@ -204,17 +188,6 @@ int cpl_pt2pt_place_of(const struct cpl_signature *s, int dest)
     return found ? (int)(found - s->to) : -1;
 }
 
-/* Makes of its messages the destinations in ascending order, each once. */
-static void list_destinations(struct cpl_signature *s)
-{
-    qsort(s->to, (size_t)s->n, sizeof *s->to, by_dest);
-    for (int k = 0; k < s->n; k++)
-        if (s->n_dests > 0 && s->to[k].dest == s->to[s->n_dests - 1].dest)
-            s->to[s->n_dests - 1].bytes += s->to[k].bytes;
-        else
-            s->to[s->n_dests++] = s->to[k];
-}
-
 static void free_signature(struct cpl_signature *s)
 {
     free(s->to);
@@ -237,7 +210,12 @@ static struct cpl_signature *add_signature(struct cpl_pt2pt *p)
     }
     memcpy(s->message, batch->message, (size_t)batch->n * sizeof *s->message);
     memcpy(s->to, batch->message, (size_t)batch->n * sizeof *s->to);
-    list_destinations(s);
+    qsort(s->to, (size_t)s->n, sizeof *s->to, by_dest);
+    for (int k = 0; k < s->n; k++)
+        if (s->n_dests > 0 && s->to[k].dest == s->to[s->n_dests - 1].dest)
+            s->to[s->n_dests - 1].bytes += s->to[k].bytes;
+        else
+            s->to[s->n_dests++] = s->to[k];
     p->learned.n_signatures++;
     return s;
 }
@@ -289,23 +267,17 @@ void cpl_pt2pt_free(struct cpl_comm_state *state)
     free(p->plans.summary);
 }
 
-static void rest(struct cpl_comm_state *state)
+void cpl_pt2pt_rest(struct cpl_comm_state *state)
 {
     state->pt2pt->phase = CPL_PT2PT_RESTING;
     cpl_comm_state_forget_recent();
-}
-
-void cpl_pt2pt_rest(struct cpl_comm_state *state)
-{
-    state->balance = (struct cpl_balance){.n = 0};
-    rest(state);
 }
 
 void cpl_pt2pt_look_away(struct cpl_comm_state *state)
 {
     cpl_pt2pt_close_batch(state->pt2pt);
     state->pt2pt->lesson = state->pt2pt->learned.recurred_at;
-    rest(state);
+    cpl_pt2pt_rest(state);
 }
 
 /* --- what became of exchanges */

@@ -200,36 +200,13 @@ bool cpl_pt2pt_fits(struct cpl_comm_state *state)
     return (all[0] | all[1] | all[2] | all[3]) == 0;
 }
 
-static bool is_busy(const struct cpl_comm_state *state)
-{
-    const struct cpl_pt2pt *p = state->pt2pt;
-    return !cpl_match_is_idle(&p->line->match) || p->line->synchronous || p->batch.n > 0 ||
-           p->following.signature || cpl_buffered_any(state->private_comm);
-}
-
 bool cpl_pt2pt_drain(struct cpl_comm_state *state)
 {
-    cpl_pt2pt_abandon(state->pt2pt);
-    cpl_line_drain(state);
-    return cpl_agree_all(state->private_comm, !is_busy(state));
-}
-
-bool cpl_pt2pt_keep(struct cpl_comm_state *state)
-{
-    if (!cpl_pt2pt_drain(state))
-        return false;
-    cpl_line_keep(state);
-    cpl_pt2pt_rest(state);
-    return true;
-}
-
-bool cpl_pt2pt_take_up(struct cpl_comm_state *state)
-{
     struct cpl_pt2pt *p = state->pt2pt;
-    if (!cpl_pt2pt_fits(state))
-        return false;
-    p->phase = CPL_PT2PT_MANAGED;
-    p->part.ripe = false;
-    cpl_line_manage(state);
-    return true;
+    cpl_pt2pt_abandon(p);
+    cpl_line_drain(state);
+    bool busy = !cpl_match_is_idle(&p->line->match) || p->line->synchronous || p->batch.n > 0 ||
+                p->following.signature || cpl_buffered_any(state->private_comm);
+    state->balance = (struct cpl_balance){.n = 0};
+    return cpl_agree_all(state->private_comm, !busy);
 }

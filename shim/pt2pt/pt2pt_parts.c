@@ -69,8 +69,10 @@ static void hasten(void)
     for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
         CPL_EACH_HOOKS(hooks)
         {
-            if (is_part(s) && hooks->part_need && hooks->part_need(s) == CPL_PART_WAITS)
-                hooks->part_hasten(s);
+            bool waits = is_part(s) && hooks->part_need && hooks->part_need(s) == CPL_PART_WAITS;
+            struct cpl_date *awaited = waits ? hooks->item->date(s) : NULL;
+            if (awaited)
+                cpl_date_hasten(awaited, s->meeting.n, 1);
         }
 }
 
@@ -82,11 +84,6 @@ enum cpl_part_need cpl_pt2pt_part_need(const struct cpl_comm_state *state)
     bool waits =
         state->pt2pt->part.ripe && (state->pt2pt->phase == CPL_PT2PT_LEARNING || state->line->kept);
     return waits ? CPL_PART_WAITS : learns ? CPL_PART_LEARNS : CPL_PART_NOTHING;
-}
-
-void cpl_pt2pt_part_hasten(struct cpl_comm_state *state)
-{
-    cpl_date_hasten(&state->pt2pt->date, state->meeting.n, 1);
 }
 
 static enum cpl_settled settle(struct cpl_comm_state *state, bool regular, const int64_t *words)

@@ -21,7 +21,6 @@ bool cpl_parts_are_served(const struct cpl_comm_state *state);
 
 /* For the table of hooks of messages (state/hooks.h). */
 enum cpl_part_need cpl_pt2pt_part_need(const struct cpl_comm_state *state);
-void cpl_pt2pt_part_hasten(struct cpl_comm_state *state);
 
 /* At the end of MPI, when nothing is managed any more on any rank. */
 void cpl_parts_end(void);
