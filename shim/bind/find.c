@@ -52,24 +52,19 @@ static bool starts_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-static struct text text_of(const struct dl_phdr_info *object)
-{
-    for (int i = 0; i < object->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
-        if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X))
-            return (struct text){object->dlpi_addr + segment->p_vaddr, segment->p_memsz};
-    }
-    return (struct text){0, 0};
-}
-
 /* All MPIs call their libraries libmpi and something. */
 static int note_object(struct dl_phdr_info *object, size_t size, void *unused)
 {
     (void)size, (void)unused;
     const char *slash = strrchr(object->dlpi_name, '/');
     const char *name = slash ? slash + 1 : object->dlpi_name;
-    const struct text text = text_of(object);
+    struct text text = {0, 0};
     size_t n = strlen(object->dlpi_name);
+    for (int i = 0; i < object->dlpi_phnum && text.size == 0; i++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+        if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X))
+            text = (struct text){object->dlpi_addr + segment->p_vaddr, segment->p_memsz};
+    }
     for (size_t k = 0; k < N_INSIDE; k++)
         if (within(&text, objects.address[k]))
             objects.inside[k] = text;

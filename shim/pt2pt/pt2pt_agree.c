@@ -223,19 +223,27 @@ static bool embeds(const struct cpl_plan_summary *summary)
             summary->embedded_us < summary->planned.modelled_us);
 }
 
+/* Whether a plan did not pay before, and would not now: by a full search it may where it did not by
+ * a short one. The same answer on all ranks. */
+static bool is_known_not_to_pay(const struct cpl_pt2pt *p, const struct cpl_known_exchange *x)
+{
+    return x->left &&
+           (cpl_context.settings.mode == CPL_MODE_PROFILE || x->search == CPL_SEARCH_FULL ||
+            p->plans.planning.search == CPL_SEARCH_SHORT);
+}
+
 /* Returns the exchange's plan, or CPL_NO_PLAN. */
 static int plan_exchange(struct cpl_comm_state *state, struct cpl_known_exchange *x,
                          struct slices *slices)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     const struct cpl_signature *s = signature_of(p, x);
-    enum cpl_embed_verdict reduced = s ? mostly_reduced(s) : CPL_EMBED_REFUSED;
-    if (!x || slices->n == CPL_MAX_COMBINED_PLANS || cpl_profile_has(state, x, reduced))
+    if (!x || slices->n == CPL_MAX_COMBINED_PLANS || is_known_not_to_pay(p, x))
         return CPL_NO_PLAN;
     struct cpl_agree_input input = {.able = true,
                                     .pt2pt = true,
                                     .most_plans = 1,
-                                    .reduced = reduced,
+                                    .reduced = s ? mostly_reduced(s) : CPL_EMBED_REFUSED,
                                     .turn = &p->plans.planning};
     struct cpl_agree_output output;
     struct cpl_pattern_entry *messages = calloc(s ? (size_t)s->n_dests : 1, sizeof *messages);

@@ -35,13 +35,12 @@ struct cpl_notes {
  * the rest is alike on all ranks. */
 struct cpl_known_exchange {
     uint64_t hash; /* over its ranks and their signatures, so over its pattern (recognise.h) */
-    int32_t tag, ordinal;           /* ordinal: number among exchanges with that tag */
-    bool left;                      /* it was planned and left to MPI */
-    enum cpl_embed_verdict reduced; /* the lowest among ranks that send, when it was planned */
-    enum cpl_search search;         /* for its plan */
-    int signature;                  /* signature that this rank sends; -1: it sends nothing */
-    double fraction;                /* fraction of that signature's batches in this exchange */
-    double earlier;                 /* calls of this rank before its messages were learned anew */
+    int32_t tag, ordinal;   /* ordinal: number among exchanges with that tag */
+    bool left;              /* it was planned and left to MPI */
+    enum cpl_search search; /* for its plan */
+    int signature;          /* signature that this rank sends; -1: it sends nothing */
+    double fraction;        /* fraction of that signature's batches in this exchange */
+    double earlier;         /* calls of this rank before its messages were learned anew */
 };
 
 /* In the order in which they were recognised first; later ones are MPI's. */
@@ -226,14 +225,6 @@ struct cpl_known_exchange *cpl_profile_name(struct cpl_pt2pt *p, const struct cp
 /* Calls of this rank, with the signatures learned so far. */
 double cpl_profile_calls(const struct cpl_known_exchange *x,
                          const struct cpl_signature *signatures);
-/* Whether an exchange was planned before and need not be planned again. A plan that did not pay
- * will not pay later, except in reductions: reduced is the verdict on the reductions that come next
- * on this rank now, and outside of profile runs the answer is false when all sending ranks have a
- * better verdict than before, or a full search for a plan follows a short one. A verdict improves
- * at most twice, so nothing is planned more than four times. Collective, the same on all
- * ranks. */
-bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_known_exchange *x,
-                     enum cpl_embed_verdict reduced);
 /* Notes that an exchange was planned, and whether that left it to MPI. If it was before, the time
  * that planning took then is added to the summary. On all ranks. */
 void cpl_profile_planned(struct cpl_comm_state *state, struct cpl_known_exchange *x,

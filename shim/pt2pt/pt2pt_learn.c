@@ -1,7 +1,6 @@
 /* Learning who sends to whom (doc/point-to-point.md): counts by peer and batches by signature; and
  * what became of the exchanges, for later agreements and the report. */
 #include "planner/base/hash.h"
-#include "shim/meet/agree.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/report/report.h"
 #include "shim/state/comm_state.h"
@@ -298,17 +297,6 @@ struct cpl_known_exchange *cpl_profile_name(struct cpl_pt2pt *p, const struct cp
     return &known->exchange[known->n++];
 }
 
-bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_known_exchange *x,
-                     enum cpl_embed_verdict reduced)
-{
-    if (!x->left || cpl_context.settings.mode == CPL_MODE_PROFILE)
-        return x->left;
-    if (x->search == CPL_SEARCH_SHORT && state->pt2pt->plans.planning.search == CPL_SEARCH_FULL)
-        return false;
-    enum cpl_embed_verdict mine = x->signature >= 0 ? reduced : CPL_EMBED_ANY_ORDER;
-    return !cpl_agree_all(state->private_comm, mine > x->reduced);
-}
-
 double cpl_profile_calls(const struct cpl_known_exchange *x, const struct cpl_signature *signatures)
 {
     int k = x->signature;
@@ -330,7 +318,6 @@ void cpl_profile_planned(struct cpl_comm_state *state, struct cpl_known_exchange
     known->n_left += left - x->left;
     x->left = left;
     x->search = state->pt2pt->plans.planning.search;
-    x->reduced = (enum cpl_embed_verdict)summary->reduced;
     if (told)
         *told = *summary;
 }
