@@ -1,15 +1,13 @@
 /* Choosing by measurement: the candidates for carrying an exchange take turns for a few calls, and
  * the one whose slowest rank is fastest carries the next ones. Candidate 0 is MPI's own way.
  *
- * A trial goes in rounds; in each, every candidate that is still in it has a turn, in which it
- * carries one call that counts, after one that only leads in to it because it begins on all ranks
- * at once, as no call in use does; or some where ranks share cores, where one says little. After a
- * round the ranks put their times together, and all come to the same judgement. The first rounds
- * warm up: they only drop what takes far longer, by a millisecond at least. Later ones drop a
- * candidate whose best time is clearly beaten by what another usually takes. The trial ends when
- * one is left or the rounds are over. A plan in use gives way to MPI as soon as that is not slower,
- * and to another plan, as MPI does to any, when that is faster by a margin. Later trials, at
- * growing intervals, compare MPI with the best plan only.
+ * A trial goes in rounds; in each, every candidate that is still in it has a turn: one call that
+ * counts (some where ranks share cores), after one that only leads in to it because it begins on
+ * all ranks at once, as no call in use does. The first rounds warm up: they only drop what takes
+ * far longer, by a millisecond at least. Later ones drop a candidate whose best time is clearly
+ * beaten by what another usually takes. A plan in use gives way to MPI as soon as that is not
+ * slower, and to another plan, as MPI does to any, when that is faster by a margin. Later trials,
+ * at growing intervals, compare MPI with the best plan only.
  *
  * Leaf module: no MPI calls. Everything in a trial but own_us is alike on all ranks as long as all
  * count the same calls and judge by the same times. */

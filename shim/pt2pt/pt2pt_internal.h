@@ -18,13 +18,10 @@
 
 struct cpl_comm_state;
 
-#define CPL_MAX_SIGNATURES 128 /* the most signatures that a rank keeps of a communicator */
-
-/* While learning a rank makes notes. At an agreement the ranks recognise exchanges in them
- * (recognise.h), and each rank keeps the cycle in which its own batches recur (cycle.h). */
-#define CPL_MOST_NAMES   64 /* the most exchanges of a communicator */
-#define CPL_RECURS_TIMES 3  /* a batch or exchange that was seen this often recurs */
-#define CPL_MOST_VAIN    6  /* agreements that come to nothing before learning stops for good */
+#define CPL_MAX_SIGNATURES 128 /* of a rank on a communicator */
+#define CPL_MOST_NAMES     64  /* exchanges of a communicator */
+#define CPL_RECURS_TIMES   3   /* a batch or exchange that was seen this often recurs */
+#define CPL_MOST_VAIN      6   /* agreements that come to nothing before learning stops for good */
 
 struct cpl_notes {
     int n;
@@ -43,20 +40,19 @@ struct cpl_known_exchange {
     double earlier;         /* calls of this rank before its messages were learned anew */
 };
 
-/* In the order in which they were recognised first; later ones are MPI's. */
+/* In the order in which they were recognised first; later ones are MPI's. summary: of those that
+ * are left, for the report, on the first rank; NULL: none. */
 struct cpl_known_exchanges {
     int n, n_left;
     struct cpl_known_exchange exchange[CPL_MOST_NAMES];
-    struct cpl_plan_summary *summary; /* of those that are left, for the report, on the first rank;
-                                         NULL: none */
+    struct cpl_plan_summary *summary;
 };
 
 /* A message of a batch or a signature. */
 struct cpl_batch_message {
     int dest, tag;
     int64_t bytes;
-    int32_t payload; /* of a signature: position of the destination in the plan; not set for the
-                        rank itself */
+    int32_t payload; /* of a signature: the destination's position in the plan, if not the rank */
 };
 
 /* The destinations and tags of a batch that recurs. */
@@ -96,8 +92,7 @@ struct cpl_batch {
 enum cpl_pt2pt_phase {
     CPL_PT2PT_LEARNING,
     CPL_PT2PT_MANAGED,
-    CPL_PT2PT_RESTING, /* MPI's for a while; messages and receives are counted. Where there are
-                          plans they are kept (line->kept) */
+    CPL_PT2PT_RESTING, /* MPI's for a while, and counted; plans are kept (line->kept) */
     CPL_PT2PT_ALONE
 };
 
@@ -138,8 +133,7 @@ struct cpl_pt2pt_plans {
     struct cpl_plan_summary *summary;    /* per plan */
     bool embeds[CPL_MAX_COMBINED_PLANS]; /* per plan: reductions may carry its batches */
     struct cpl_exchange_count count[CPL_MAX_COMBINED_PLANS];
-    int64_t pause; /* collectives of MPI's, which was faster, until both are compared again; 0:
-                      it was not */
+    int64_t pause; /* collectives until MPI, which was faster, is compared again; 0: it was not */
     struct cpl_pt2pt_turn turn;
     struct cpl_plan_turn planning; /* of all exchanges */
 };
@@ -186,8 +180,7 @@ void cpl_notes_free(struct cpl_notes *notes);
 /* Drops old notes that recognising can do without: what it costs goes by their number. Collective
  * over comm. */
 void cpl_notes_shorten(struct cpl_pt2pt_learned *learned, MPI_Comm comm);
-/* Before the first message is noted: the communicator's struct cpl_pt2pt may be another one
- * afterwards. */
+/* Before the first message is noted; makes the communicator's own struct cpl_pt2pt. */
 bool cpl_pt2pt_start(struct cpl_comm_state *state);
 void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64_t bytes);
 /* blocking: the receive is over; else it was posted. */
@@ -218,15 +211,13 @@ static inline bool cpl_pt2pt_counts_only(const struct cpl_pt2pt *p)
     return p->phase == CPL_PT2PT_RESTING || p->learned.counts_only;
 }
 
-/* Exchanges that were planned and left to MPI are not planned again, and the report tells how often
- * they occurred. */
 /* An exchange by its number, which is the same at all agreements; NULL: there are too many. */
 struct cpl_known_exchange *cpl_profile_name(struct cpl_pt2pt *p, const struct cpl_recurring *found);
 /* Calls of this rank, with the signatures learned so far. */
 double cpl_profile_calls(const struct cpl_known_exchange *x,
                          const struct cpl_signature *signatures);
-/* Notes that an exchange was planned, and whether that left it to MPI. If it was before, the time
- * that planning took then is added to the summary. On all ranks. */
+/* Notes that an exchange was planned, and whether that left it to MPI: then the report tells how
+ * often it occurred. What planning it took before is added to the summary. On all ranks. */
 void cpl_profile_planned(struct cpl_comm_state *state, struct cpl_known_exchange *x,
                          struct cpl_plan_summary *summary);
 /* The end of the communicator, and of its being managed: adds records of what was left to MPI, and
@@ -236,20 +227,16 @@ void cpl_profile_report_plans(struct cpl_comm_state *state);
 /* What MPI and the plans were measured to take, for a record. Local. */
 struct cpl_record_windows cpl_profile_windows(const struct cpl_comm_state *state);
 
-/* pt2pt_agree.c: messages at meetings (meet/meeting.h). While learning the ranks agree to manage
- * the communicator, unless messages are under way; managed, they look whether it still pays, and
- * give it back to MPI when not. */
+/* pt2pt_agree.c: the item of messages at meetings (meet/meeting.h): the agreement, the review. */
 #define CPL_PT2PT_N_LEAST 6
 #define CPL_PT2PT_N_SUMS  3
 void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words);
 enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words);
 
-/* pt2pt_review.c: whether what is managed pays; the words are those that are summed up. */
+/* pt2pt_review.c: the words are those that are summed up. */
 void cpl_pt2pt_review_vote(const struct cpl_comm_state *state, int64_t *words);
-/* The communicator has become managed, and the first turn begins; a window begins that is only
- * timed. */
-void cpl_pt2pt_turn_begin(struct cpl_comm_state *state);
-void cpl_pt2pt_turn_window(struct cpl_comm_state *state);
+void cpl_pt2pt_turn_begin(struct cpl_comm_state *state);  /* it has become managed */
+void cpl_pt2pt_turn_window(struct cpl_comm_state *state); /* begins to be timed */
 /* What a collective took since the window began, in nanoseconds summed up over the ranks; 0: some
  * rank does not know. */
 int64_t cpl_pt2pt_ns_a_collective(const struct cpl_comm_state *state, const int64_t *words);
@@ -264,10 +251,9 @@ void cpl_pt2pt_flush(struct cpl_comm_state *state);
 bool cpl_pt2pt_fits(struct cpl_comm_state *state);
 bool cpl_pt2pt_drain(struct cpl_comm_state *state);
 
-/* Following: as long as a batch comes as learned, its segments go into the plan's combined messages
- * as they are sent, without being kept. cpl_pt2pt_follows says whether the next message comes as
- * learned; then cpl_pt2pt_follow puts it into its combined message (a message to the rank itself
- * only counts) and returns the error of packing it. */
+/* Following: cpl_pt2pt_follows says whether the next message comes as learned; then
+ * cpl_pt2pt_follow puts it into its combined message (a message to the rank itself only counts) and
+ * returns the error of packing it. */
 void cpl_pt2pt_learn_order(struct cpl_comm_state *state);
 bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag);
 int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,
