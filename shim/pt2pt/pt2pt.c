@@ -84,12 +84,8 @@ static bool is_idle(const struct cpl_comm_state *state)
 
 void cpl_pt2pt_note_collective(struct cpl_comm_state *state)
 {
-    struct cpl_pt2pt *p = state->pt2pt;
-    if (state->blank)
-        return;
     if (state->line->embed.on && !is_idle(state))
         cpl_embed_decide(state);
-    p->reducing = CPL_EMBED_REFUSED;
     at_collective(state);
 }
 
@@ -116,7 +112,8 @@ bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t co
     struct cpl_pt2pt *p = state->pt2pt;
     enum cpl_embed_verdict verdict = cpl_embed_judge(count, type, op);
     struct cpl_embed_kind *kind = NULL;
-    *(blocking ? &p->reducing : &p->batch.reduced) = verdict;
+    if (verdict != CPL_EMBED_REFUSED)
+        p->batch.reduced = verdict;
     if (p->line->embed.on && p->phase == CPL_PT2PT_MANAGED)
         kind = cpl_embed_takes(state, count, type, op, blocking);
     if (!kind)

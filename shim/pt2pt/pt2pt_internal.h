@@ -84,7 +84,7 @@ struct cpl_batch {
     int n, capacity;
     struct cpl_batch_message *message;
     uint64_t hash;
-    enum cpl_embed_verdict reduced; /* on a reduction started after the batch's last message */
+    enum cpl_embed_verdict reduced; /* on a small reduction since the batch's last message */
     unsigned char *segments;        /* while managed */
     size_t used, room;
 };
@@ -167,8 +167,7 @@ struct cpl_pt2pt {
     struct cpl_pt2pt_learned learned;
     struct cpl_batch batch;
     struct cpl_known_exchanges known;
-    enum cpl_embed_verdict reducing; /* verdict on a small reduction that is being entered */
-    struct cpl_cycle cycle;          /* cycle of this rank's batches, while managed */
+    struct cpl_cycle cycle; /* cycle of this rank's batches, while managed */
     struct cpl_pt2pt_plans plans;
     struct cpl_pt2pt_following following;
 };

@@ -86,7 +86,6 @@ bool cpl_pt2pt_start(struct cpl_comm_state *state)
     p->learned.signature = calloc(CPL_MAX_SIGNATURES, sizeof *p->learned.signature);
     p->started = p->learned.signature;
     cpl_meeting_end_grant(state); /* they matter from now on */
-    p->reducing = CPL_EMBED_REFUSED;
     if (!p->started)
         p->blind = CPL_LEFT_UNABLE;
     return p->started;
@@ -227,9 +226,8 @@ static struct cpl_signature *end_batch(struct cpl_pt2pt *p)
         s = add_signature(p);
     if (s) {
         s->times++;
-        enum cpl_embed_verdict next = p->reducing ? p->reducing : p->batch.reduced;
-        s->n_reduced += next != CPL_EMBED_REFUSED;
-        s->n_in_any_order += next == CPL_EMBED_ANY_ORDER;
+        s->n_reduced += p->batch.reduced != CPL_EMBED_REFUSED;
+        s->n_in_any_order += p->batch.reduced == CPL_EMBED_ANY_ORDER;
     }
     p->learned.n_batches++;
     p->batch.n = 0;
