@@ -93,7 +93,7 @@ static inline void cpl_alike_add(struct cpl_alike *alike, int64_t word)
     alike->hash = cpl_hash_word(alike->hash, (uint64_t)word);
 }
 
-#define CPL_MOST_ITEMS 5  /* registered by all parts together */
+#define CPL_MOST_ITEMS 4  /* registered by all parts together */
 #define CPL_MOST_WORDS 60 /* of the votes of all items together */
 
 /* What became of an item at a meeting. */

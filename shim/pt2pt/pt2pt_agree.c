@@ -39,7 +39,7 @@ static void learn_later(struct cpl_comm_state *state)
     struct cpl_pt2pt *p = state->pt2pt;
     if (p->n_vain >= CPL_MOST_VAIN && !is_profiled(p))
         stop_learning(state);
-    else if (cpl_context.settings.mode == CPL_MODE_AUTO && !p->part.ripe)
+    else if (cpl_context.settings.mode == CPL_MODE_AUTO && !p->ripe)
         cpl_pt2pt_look_away(state);
 }
 
@@ -87,7 +87,7 @@ static bool all_able(struct cpl_comm_state *state, const int64_t *words)
     bool all_are = able && words[ROOM] && cpl_collective_of_this_world(state->comm);
     bool may = all_are && gains;
     p->reason = all_are ? CPL_LEFT_NOTHING_RECURS : able ? CPL_LEFT_UNABLE : (int)-words[ABLE];
-    bool awaits = p->part.ripe && !cpl_parts_are_served(state);
+    bool awaits = p->ripe && !cpl_parts_are_served(state);
     if (may && awaits)
         p->reason = CPL_LEFT_NO_MEETING;
     return may && !awaits;
@@ -376,12 +376,12 @@ static int plan_all(struct cpl_comm_state *state, struct slices *slices)
         p->reason = CPL_LEFT_NOTHING_RECURS;
     for (int e = 0; e < exchanges.n; e++)
         exchanges.plan[e] = plan_exchange(state, exchanges.of[e], slices);
-    p->part.ripe = slices->n > 0 && !cpl_parts_are_served(state);
-    if (p->part.ripe)
+    p->ripe = slices->n > 0 && !cpl_parts_are_served(state);
+    if (p->ripe)
         p->reason = CPL_LEFT_NO_MEETING;
     else if (slices->n > 0)
         manage(state, &exchanges, slices);
-    for (int k = 0; p->part.ripe && k < slices->n; k++)
+    for (int k = 0; p->ripe && k < slices->n; k++)
         free(slices->words[k]);
     free(exchanges.of_note);
     return exchanges.n > 0 ? exchanges.n : 0;
@@ -460,7 +460,7 @@ enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, co
         state->pt2pt->plans.turn.setup = PMPI_Wtime() - begin;
         if (words[AFFORDS] && cpl_appointment_are_possible(state)) /* the next may be some */
             cpl_agree_world(state->private_comm);
-        if (cpl_context.service.shared && state->pt2pt->part.ripe) /* nobody else hastens it */
+        if (cpl_context.service.shared && state->pt2pt->ripe) /* nobody else hastens it */
             cpl_date_hasten(&state->pt2pt->date, state->meeting.n, SOON);
         return settled ? CPL_SETTLED : CPL_NOT_SETTLED;
     }

@@ -145,13 +145,6 @@ struct cpl_pt2pt_following {
     int plan;
 };
 
-/* What all ranks of MPI_COMM_WORLD settle about communicators of fewer ranks (pt2pt_parts.h). */
-struct cpl_pt2pt_part {
-    bool ripe;              /* of fewer ranks: it could be managed. Alike on its ranks */
-    struct cpl_date date;   /* of all ranks: when they settle it. Alike on all ranks */
-    struct cpl_date family; /* of all ranks: when they meet for other communicators, too */
-};
-
 /* Point-to-point messages of a communicator. */
 struct cpl_pt2pt {
     struct cpl_line *line; /* the communicator's */
@@ -161,9 +154,10 @@ struct cpl_pt2pt {
     int blind;      /* enum cpl_left_alone: why this rank is never able */
     int reason;     /* enum cpl_left_alone: why it is not managed */
     int64_t lesson; /* learned.recurred_at, once the ranks have looked away; else 0 */
-    struct cpl_date date; /* when the ranks agree on the messages, or review that */
-    int n_vain;           /* agreements that came to nothing; alike on all ranks */
-    struct cpl_pt2pt_part part;
+    struct cpl_date date;  /* when the ranks agree on the messages, or review that */
+    int n_vain;            /* agreements that came to nothing; alike on all ranks */
+    bool ripe;             /* of fewer ranks: it could be managed; alike on its ranks */
+    struct cpl_date parts; /* of all ranks: when they settle what others need (pt2pt_parts.h) */
     struct cpl_pt2pt_learned learned;
     struct cpl_batch batch;
     struct cpl_known_exchanges known;

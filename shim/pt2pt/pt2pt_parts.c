@@ -21,23 +21,13 @@ bool cpl_parts_are_served(const struct cpl_comm_state *state)
     return !is_part(state) || cpl_context.busy.parts;
 }
 
-/* The words of a vote, of which the least counts. */
-enum { ABLE, RIPE, MANAGED, N_WORDS };
+/* The words of a vote, of which the least counts. Behind those about parts: the number of who wants
+ * to join, how many collectives may pass before another one meets, and for each that has joined
+ * whether this rank can meet for it. */
+enum { ABLE, RIPE, MANAGED, CANDIDATE, DISTANCE, HERE, N_WORDS = HERE + CPL_MOST_JOINED };
 
-static struct cpl_date *date(struct cpl_comm_state *state)
+static void vote_for_parts(int64_t *words)
 {
-    return is_part(state) ? NULL : &state->pt2pt->part.date;
-}
-
-static int64_t longest(const struct cpl_comm_state *state)
-{
-    (void)state;
-    return cpl_context.busy.parts && !cpl_context.service.shared ? LONGEST_PAUSE : CPL_NEVER;
-}
-
-static void vote(struct cpl_comm_state *state, int64_t *words)
-{
-    (void)state;
     words[ABLE] = cpl_context.n_epochs == 0 && !cpl_context.met_others;
     for (const struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
         CPL_EACH_HOOKS(hooks)
@@ -82,13 +72,12 @@ enum cpl_part_need cpl_pt2pt_part_need(const struct cpl_comm_state *state)
         return CPL_PART_SERVED;
     bool learns = state->pt2pt->started && state->pt2pt->phase == CPL_PT2PT_LEARNING;
     bool waits =
-        state->pt2pt->part.ripe && (state->pt2pt->phase == CPL_PT2PT_LEARNING || state->line->kept);
+        state->pt2pt->ripe && (state->pt2pt->phase == CPL_PT2PT_LEARNING || state->line->kept);
     return waits ? CPL_PART_WAITS : learns ? CPL_PART_LEARNS : CPL_PART_NOTHING;
 }
 
-static enum cpl_settled settle(struct cpl_comm_state *state, bool regular, const int64_t *words)
+static enum cpl_settled settle_parts(struct cpl_comm_state *state, const int64_t *words)
 {
-    (void)regular;
     if (cpl_context.busy.parts && words[RIPE] == 0 && words[MANAGED] == 0)
         set(false);
     if (cpl_context.busy.parts || words[RIPE] == 0)
@@ -99,21 +88,11 @@ static enum cpl_settled settle(struct cpl_comm_state *state, bool regular, const
         return CPL_SETTLED;
     set(true);
     hasten();
-    cpl_date_hasten(&state->pt2pt->part.family, state->meeting.n,
-                    1); /* if they meet where it does */
+    cpl_date_hasten(&state->pt2pt->parts, state->meeting.n, 1); /* if they meet where it does */
     if (state->rank == 0)
         cpl_log(CPL_LOG_INFO, "pt2pt", "communicators of fewer ranks may be carried");
     return CPL_SETTLED;
 }
-
-static const struct cpl_item item = {.first = 4,
-                                     .n_least = N_WORDS,
-                                     .date = date,
-                                     .longest = longest,
-                                     .vote = vote,
-                                     .settle = settle};
-
-const struct cpl_hooks cpl_parts_hooks = {.item = &item};
 
 void cpl_parts_end(void)
 {
@@ -123,10 +102,9 @@ void cpl_parts_end(void)
 
 /* --- communicators that meet where others do
  *
- * At dates of their own the ranks of one with all ranks, the host, vote which communicator joins
- * next. A rank may have freed one already that others still have: so each rank also says for each
- * that has joined whether it is there, and where one is not, all ranks let it go before anybody
- * meets for it. */
+ * The ranks of one with all ranks, the host, vote which communicator joins next. A rank may have
+ * freed one already that others still have: so each rank also says for each that has joined whether
+ * it is there, and where one is not, all ranks let it go before anybody meets for it. */
 
 #define FEW 4 /* collectives of its own: with as many a communicator is learned of by itself */
 
@@ -223,16 +201,6 @@ static bool wants_to_join(const struct cpl_comm_state *state)
          s##_at++)                                                                                 \
         if (s)
 
-/* The words of a vote, of which the least counts: the number of who wants to join, how many
- * collectives may pass before another one meets, and for each that has joined whether this rank can
- * meet for it. */
-enum { CANDIDATE, DISTANCE, HERE, N_KIN_WORDS = HERE + CPL_MOST_JOINED };
-
-static struct cpl_date *date_kin(struct cpl_comm_state *state)
-{
-    return lends(state) ? &state->pt2pt->part.family : NULL;
-}
-
 /* While another one learns it must see what comes between its messages. */
 static bool sees_all(const struct cpl_comm_state *state)
 {
@@ -305,13 +273,12 @@ static void let_go(int place)
     family->joined[place] = 0;
 }
 
-/* What has joined counts from now on. */
-static enum cpl_settled settle_kin(struct cpl_comm_state *state, bool regular, const int64_t *words)
+/* What has joined counts from now on. Returns whether the ranks are to vote again. */
+static bool settle_kin(struct cpl_comm_state *state, const int64_t *words)
 {
     struct cpl_families *family = &cpl_context.comms.family;
     int64_t n = state->meeting.n - state->meeting.family.seen;
     bool any = false;
-    (void)regular;
     for (int k = 0; k < CPL_MOST_JOINED; k++) {
         if (family->joined[k] > 0 && !words[HERE + k])
             let_go(k);
@@ -326,17 +293,46 @@ static enum cpl_settled settle_kin(struct cpl_comm_state *state, bool regular, c
     if (words[CANDIDATE] < NONE)
         join(words[CANDIDATE]);
     if (words[CANDIDATE] < NONE || (any && n > 0))
-        return CPL_SETTLED_MORE; /* now the others' next dates are known */
+        return true; /* now the others' next dates are known */
     if (words[DISTANCE] < CPL_NEVER)
-        cpl_date_hasten(&state->pt2pt->part.family, state->meeting.n, words[DISTANCE] + 1);
-    return CPL_SETTLED;
+        cpl_date_hasten(&state->pt2pt->parts, state->meeting.n, words[DISTANCE] + 1);
+    return false;
 }
 
-static const struct cpl_item kin_item = {.first = FEW,
-                                         .n_least = N_KIN_WORDS,
-                                         .date = date_kin,
-                                         .sees_all = sees_all,
-                                         .vote = vote_kin,
-                                         .settle = settle_kin};
+/* --- the item of both */
 
-const struct cpl_hooks cpl_family_hooks = {.item = &kin_item};
+static struct cpl_date *date(struct cpl_comm_state *state)
+{
+    return is_part(state) ? NULL : &state->pt2pt->parts;
+}
+
+static int64_t longest(const struct cpl_comm_state *state)
+{
+    (void)state;
+    return cpl_context.busy.parts && !cpl_context.service.shared ? LONGEST_PAUSE : CPL_NEVER;
+}
+
+static void vote(struct cpl_comm_state *state, int64_t *words)
+{
+    vote_for_parts(words);
+    if (lends(state))
+        vote_kin(state, words);
+}
+
+static enum cpl_settled settle(struct cpl_comm_state *state, bool regular, const int64_t *words)
+{
+    (void)regular;
+    enum cpl_settled parts = settle_parts(state, words);
+    bool more = lends(state) && settle_kin(state, words);
+    return more ? CPL_SETTLED_MORE : parts;
+}
+
+static const struct cpl_item item = {.first = FEW,
+                                     .n_least = N_WORDS,
+                                     .date = date,
+                                     .longest = longest,
+                                     .sees_all = sees_all,
+                                     .vote = vote,
+                                     .settle = settle};
+
+const struct cpl_hooks cpl_parts_hooks = {.item = &item};

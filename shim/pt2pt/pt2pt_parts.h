@@ -35,8 +35,6 @@ extern const struct cpl_hooks cpl_parts_hooks;
  * made of these (a copy of a row's) has a number made of theirs. Where several threads may call MPI
  * none joins: they could make communicators in different orders. */
 
-extern const struct cpl_hooks cpl_family_hooks;
-
 /* A communicator was made, by a call that is collective over `over`; any handle. Waits for memory.
  */
 void cpl_family_made(MPI_Comm over, MPI_Comm comm);

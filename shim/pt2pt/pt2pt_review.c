@@ -118,34 +118,25 @@ static enum cpl_settled turn_by_plans(struct cpl_comm_state *state, int64_t ns, 
     return CPL_SETTLED;
 }
 
-/* MPI keeps the communicator until both are compared again. */
-static void leave_to_mpi(struct cpl_comm_state *state)
+/* MPI, or the plans if these are faster, keep the communicator until both are compared again. */
+static void leave_to(struct cpl_comm_state *state, bool plans)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    p->plans.pause = p->plans.pause ? 4 * p->plans.pause : 256;
-    p->plans.turn.compares = false;
     struct cpl_record_windows told = cpl_profile_windows(state);
-    p->reason = told.plan_us > told.mpi_us ? CPL_LEFT_SLOWED : CPL_LEFT_EVEN;
-    set_date(state, p->plans.pause);
-}
-
-static void leave_to_plans(struct cpl_comm_state *state)
-{
-    struct cpl_pt2pt *p = state->pt2pt;
-    p->plans.pause = 0;
     p->plans.turn.compares = false;
     p->plans.turn.next = TIMES_AGAIN * state->meeting.n;
-    p->reason = CPL_LEFT_NOT;
-    set_date(state, state->meeting.n);
+    p->plans.pause = plans ? 0 : p->plans.pause ? 4 * p->plans.pause : 256;
+    p->reason = plans ? CPL_LEFT_NOT : told.plan_us > told.mpi_us ? CPL_LEFT_SLOWED : CPL_LEFT_EVEN;
+    set_date(state, plans ? state->meeting.n : p->plans.pause);
 }
 
 /* The plans carry messages again, as soon as no message is under way by MPI. */
 static bool take_up(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    p->part.ripe = !cpl_parts_are_served(state);
+    p->ripe = !cpl_parts_are_served(state);
     set_date(state, p->plans.turn.length);
-    if (p->part.ripe || !cpl_pt2pt_fits(state))
+    if (p->ripe || !cpl_pt2pt_fits(state))
         return false;
     p->phase = CPL_PT2PT_MANAGED;
     cpl_line_manage(state);
@@ -153,38 +144,30 @@ static bool take_up(struct cpl_comm_state *state)
     return true;
 }
 
-/* Notes what MPI takes, beside the window of the plans before. Not when it has been MPI's for
- * longer only because messages were under way. */
-static void note_pair(struct cpl_comm_state *state, int64_t ns)
-{
-    struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
-    if (turn->n_rerouted == 0 || ns == 0)
-        return;
-    turn->ns_mpi = ns;
-    cpl_pairs_add(&turn->pairs, (double)ns, (double)turn->ns_rerouted);
-    settle_account(state, turn->n_rerouted);
-    turn->n_rerouted = 0;
-}
-
 static enum cpl_settled turn_by_mpi(struct cpl_comm_state *state, int64_t ns, int64_t ns_to_spend)
 {
     struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
-    if (turn->compares)
-        note_pair(state, ns);
-    else if (ns_to_spend > 0)
+    /* not when it has been MPI's for longer only because messages were under way */
+    if (turn->compares && turn->n_rerouted > 0 && ns > 0) {
+        turn->ns_mpi = ns;
+        cpl_pairs_add(&turn->pairs, (double)ns, (double)turn->ns_rerouted);
+        settle_account(state, turn->n_rerouted);
+        turn->n_rerouted = 0;
+    }
+    if (!turn->compares && ns_to_spend > 0)
         cpl_pt2pt_turn_begin(state);
     const struct cpl_pairs *pairs = &turn->pairs;
     enum cpl_verdict verdict = cpl_pairs_judge(pairs);
     double more = pairs->n > 0 ? (pairs->other - pairs->usual) / pairs->n : 0;
     if (!turn->compares || verdict == CPL_NOT_FASTER ||
         (verdict == CPL_UNDECIDED && is_dear(state, more, ns_to_spend))) {
-        leave_to_mpi(state);
+        leave_to(state, false);
         return CPL_SETTLED;
     }
     if (!take_up(state))
         return CPL_NOT_SETTLED;
     if (verdict == CPL_FASTER)
-        leave_to_plans(state);
+        leave_to(state, true);
     return CPL_SETTLED;
 }
 
@@ -230,7 +213,7 @@ static void forget(struct cpl_comm_state *state)
     p->batch = (struct cpl_batch){.n = 0};
     p->plans = (struct cpl_pt2pt_plans){.turn = p->plans.turn};
     p->phase = CPL_PT2PT_LEARNING;
-    p->started = p->open = p->part.ripe = false;
+    p->started = p->open = p->ripe = false;
     cpl_comm_state_forget_recent();
 }
 
