@@ -28,24 +28,19 @@ static void *map(int file, int64_t bytes, char why[CPL_SHARED_WHY])
     return memory == MAP_FAILED ? fail(why, "cannot map shared memory") : memory;
 }
 
-/* MPI and the program need room of the same kind: half of what is left stays theirs. */
-static bool has_room(int file, int64_t bytes)
-{
-    struct statvfs room;
-    return fstatvfs(file, &room) != 0 || room.f_blocks == 0 ||
-           (uint64_t)bytes / room.f_frsize < room.f_bavail / 2;
-}
-
-/* Gives a file its pages. Signals have to wait: a kernel that breaks off at each begins anew, and
- * a profiler's would come too often for ever. Beyond the user's limit it would send one that ends
- * the program. Returns what went wrong, 0: nothing. */
+/* Gives a file its pages. MPI and the program need room of the same kind: half of what is left
+ * stays theirs. Signals have to wait: a kernel that breaks off at each begins anew, and a
+ * profiler's would come too often for ever. Beyond the user's limit it would send one that ends the
+ * program. Returns what went wrong, 0: nothing. */
 static int reserve(int file, int64_t bytes)
 {
     struct rlimit most;
+    struct statvfs room;
     sigset_t all, before;
     if (getrlimit(RLIMIT_FSIZE, &most) == 0 && (rlim_t)bytes > most.rlim_cur)
         return EFBIG;
-    if (!has_room(file, bytes))
+    if (fstatvfs(file, &room) == 0 && room.f_blocks > 0 &&
+        (uint64_t)bytes / room.f_frsize >= room.f_bavail / 2)
         return ENOSPC;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);

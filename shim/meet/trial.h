@@ -103,17 +103,12 @@ static inline void cpl_pairs_add(struct cpl_pairs *pairs, double usual, double o
     pairs->other += other;
 }
 
-/* Student's t for so many pairs, which is exceeded by chance in one of twenty cases. */
-static inline double cpl_pairs_student(int n)
-{
-    static const double t[CPL_MOST_PAIRS - 1] = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36};
-    return t[(n > CPL_MOST_PAIRS ? CPL_MOST_PAIRS : n) - 2];
-}
-
 /* Whether the other way is faster than the usual one, by two hundredths at least. After
  * CPL_MOST_PAIRS it is decided: what cannot be told apart is not faster. */
 static inline enum cpl_verdict cpl_pairs_judge(const struct cpl_pairs *pairs)
 {
+    /* Student's t for two pairs and more, exceeded by chance in one of twenty cases */
+    static const double student[] = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36};
     const double low = pairs->least, high = pairs->most;
     const bool trimmed = pairs->n >= CPL_MOST_PAIRS;
     const int n = trimmed ? pairs->n - 2 : pairs->n;
@@ -125,7 +120,7 @@ static inline enum cpl_verdict cpl_pairs_judge(const struct cpl_pairs *pairs)
     double squares = (pairs->squares - (trimmed ? low * low + high * high : 0)) / n;
     /* comparing squares needs no square root */
     double margin = mean - CPL_LEAST_GAIN;
-    double error = cpl_pairs_student(n) * cpl_pairs_student(n) * (squares - mean * mean) / (n - 1);
+    double t = student[n - 2], error = t * t * (squares - mean * mean) / (n - 1);
     if (margin * margin <= error && pairs->n < CPL_MOST_PAIRS)
         return CPL_UNDECIDED;
     return margin > 0 && margin * margin > error ? CPL_FASTER : CPL_NOT_FASTER;

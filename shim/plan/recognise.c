@@ -1,5 +1,6 @@
 /* Recognising exchanges (recognise.h), by joins: every rank has records, a key with a value, and
- * gets for each of its keys what the values of all ranks' records with that key come to.
+ * gets for each of its keys what the values of all ranks' records with that key come to. A rank
+ * that has failed goes through the same calls as the others until they learn of it.
  *
  * 1. Both ends of a message make a record with the same key. So their windows learn that they are
  *    linked, or that the other end is not among the notes.
@@ -8,10 +9,7 @@
  *    take over the lowest that one of them has taken, and that of the window with that name. Labels
  *    are random numbers, so about half of them are left after each round.
  * 3. By labels what is known of exchanges is put together. The first rank that sends in one counts
- *    it; the heaviest of all ranks are chosen.
- *
- * Nothing is as long as there are ranks. A rank that has failed goes through the same calls as the
- * others until they learn of it. */
+ *    it; the heaviest of all ranks are chosen. */
 #include "shim/plan/recognise.h"
 
 #include "planner/base/hash.h"

@@ -223,23 +223,17 @@ static bool embeds(const struct cpl_plan_summary *summary)
             summary->embedded_us < summary->planned.modelled_us);
 }
 
-/* Whether a plan did not pay before, and would not now: by a full search it may where it did not by
- * a short one. The same answer on all ranks. */
-static bool is_known_not_to_pay(const struct cpl_pt2pt *p, const struct cpl_known_exchange *x)
-{
-    return x->left &&
-           (cpl_context.settings.mode == CPL_MODE_PROFILE || x->search == CPL_SEARCH_FULL ||
-            p->plans.planning.search == CPL_SEARCH_SHORT);
-}
-
 /* Returns the exchange's plan, or CPL_NO_PLAN. */
 static int plan_exchange(struct cpl_comm_state *state, struct cpl_known_exchange *x,
                          struct slices *slices)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     const struct cpl_signature *s = signature_of(p, x);
-    if (!x || slices->n == CPL_MAX_COMBINED_PLANS || is_known_not_to_pay(p, x))
+    if (!x || slices->n == CPL_MAX_COMBINED_PLANS)
         return CPL_NO_PLAN;
+    if (x->left && (cpl_context.settings.mode == CPL_MODE_PROFILE || x->search == CPL_SEARCH_FULL ||
+                    p->plans.planning.search == CPL_SEARCH_SHORT))
+        return CPL_NO_PLAN; /* what did not pay by a short search may by a full one only */
     struct cpl_agree_input input = {.able = true,
                                     .pt2pt = true,
                                     .most_plans = 1,

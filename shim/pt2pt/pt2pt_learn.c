@@ -39,14 +39,15 @@ void cpl_notes_add(struct cpl_notes *notes, enum cpl_note_kind kind, int peer, i
         notes->note[notes->n++] = (struct cpl_note){kind, peer, tag};
 }
 
-/* The collective since which this rank has sent each batch that recurs often enough; 0: there is
- * none. */
-static int64_t needed_since(const struct cpl_pt2pt_learned *learned)
+/* since: the collective from which on this rank has sent each batch that recurs often enough; 0:
+ * there is none. */
+void cpl_notes_shorten(struct cpl_pt2pt_learned *learned, MPI_Comm comm)
 {
-    int n[CPL_MAX_SIGNATURES] = {0};
-    int64_t since = 0;
-    for (int k = learned->notes.n - 1; k >= 0; k--) {
-        const struct cpl_note *note = &learned->notes.note[k];
+    struct cpl_notes *notes = &learned->notes;
+    int n[CPL_MAX_SIGNATURES] = {0}, from = 0;
+    int64_t since = 0, of_all = 0;
+    for (int k = notes->n - 1; k >= 0; k--) {
+        const struct cpl_note *note = &notes->note[k];
         if (note->kind == CPL_NOTE_COLLECTIVE && since == 0)
             since = note->peer;
         else if (note->kind == CPL_NOTE_WINDOW_END && note->peer >= 0 &&
@@ -54,14 +55,6 @@ static int64_t needed_since(const struct cpl_pt2pt_learned *learned)
                  n[note->peer]++ < ENOUGH_TIMES)
             since = 0;
     }
-    return since;
-}
-
-void cpl_notes_shorten(struct cpl_pt2pt_learned *learned, MPI_Comm comm)
-{
-    struct cpl_notes *notes = &learned->notes;
-    int64_t since = needed_since(learned), of_all = 0;
-    int from = 0;
     if (cpl_collective_Allreduce(&since, &of_all, 1, MPI_INT64_T, MPI_MIN, comm) != MPI_SUCCESS)
         return;
     while (from < notes->n &&
@@ -335,23 +328,18 @@ struct cpl_record_windows cpl_profile_windows(const struct cpl_comm_state *state
  * come after the last one. */
 #define ALL_PER_EARLY 4
 
-/* Whether batches have come to recur after the last meeting only. */
-static bool has_met_early_only(const struct cpl_pt2pt *p)
-{
-    bool any = false;
-    for (int k = 0; k < p->learned.n_signatures; k++)
-        any |= cpl_pt2pt_recurs(&p->learned.signature[k]);
-    return any && ALL_PER_EARLY * p->learned.n_before < p->learned.n_batches;
-}
-
 static int why_left_alone(const struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
-    if (p->phase == CPL_PT2PT_LEARNING && state->meeting.denied)
+    const bool learns = p->phase == CPL_PT2PT_LEARNING;
+    bool any = false;
+    for (int k = 0; k < p->learned.n_signatures; k++)
+        any |= cpl_pt2pt_recurs(&p->learned.signature[k]);
+    if (learns && state->meeting.denied)
         return CPL_LEFT_THREADS;
-    if (p->phase == CPL_PT2PT_LEARNING && p->reason == CPL_LEFT_NOTHING_RECURS &&
-        has_met_early_only(p))
-        return CPL_LEFT_NO_MEETING;
+    if (learns && p->reason == CPL_LEFT_NOTHING_RECURS && any &&
+        ALL_PER_EARLY * p->learned.n_before < p->learned.n_batches)
+        return CPL_LEFT_NO_MEETING; /* batches have come to recur after the last meeting only */
     return p->reason ? p->reason : CPL_LEFT_TOO_FEW_COLLECTIVES;
 }
 

@@ -1,7 +1,6 @@
 /* Communicators of fewer ranks, and those that meet where others do (pt2pt_parts.h). */
 #include "shim/pt2pt/pt2pt_parts.h"
 
-#include "shim/base/log.h"
 #include "shim/meet/agree.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/state/comm_state.h"
@@ -89,8 +88,6 @@ static enum cpl_settled settle_parts(struct cpl_comm_state *state, const int64_t
     set(true);
     hasten();
     cpl_date_hasten(&state->pt2pt->parts, state->meeting.n, 1); /* if they meet where it does */
-    if (state->rank == 0)
-        cpl_log(CPL_LOG_INFO, "pt2pt", "communicators of fewer ranks may be carried");
     return CPL_SETTLED;
 }
 
@@ -214,15 +211,6 @@ static bool sees_all(const struct cpl_comm_state *state)
     return any;
 }
 
-static int64_t find_candidate(const struct cpl_comm_state *host)
-{
-    int64_t found = NONE;
-    for (const struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
-        if (s != host && s->meeting.family.number < found && wants_to_join(s))
-            found = s->meeting.family.number;
-    return found;
-}
-
 /* The first place that is free; CPL_MOST_JOINED: none is. */
 static int find_place(void)
 {
@@ -235,8 +223,12 @@ static int find_place(void)
 static void vote_kin(struct cpl_comm_state *state, int64_t *words)
 {
     const struct cpl_families *family = &cpl_context.comms.family;
-    words[CANDIDATE] = find_place() < CPL_MOST_JOINED ? find_candidate(state) : NONE;
+    const bool has_place = find_place() < CPL_MOST_JOINED;
+    words[CANDIDATE] = NONE;
     words[DISTANCE] = CPL_NEVER;
+    for (const struct cpl_comm_state *s = cpl_context.comms.first; s && has_place; s = s->next)
+        if (s != state && s->meeting.family.number < words[CANDIDATE] && wants_to_join(s))
+            words[CANDIDATE] = s->meeting.family.number;
     EACH_JOINED(s)
     {
         int64_t distance = cpl_meeting_distance(s);

@@ -130,23 +130,12 @@ static void leave_to(struct cpl_comm_state *state, bool plans)
     set_date(state, plans ? state->meeting.n : p->plans.pause);
 }
 
-/* The plans carry messages again, as soon as no message is under way by MPI. */
-static bool take_up(struct cpl_comm_state *state)
-{
-    struct cpl_pt2pt *p = state->pt2pt;
-    p->ripe = !cpl_parts_are_served(state);
-    set_date(state, p->plans.turn.length);
-    if (p->ripe || !cpl_pt2pt_fits(state))
-        return false;
-    p->phase = CPL_PT2PT_MANAGED;
-    cpl_line_manage(state);
-    cpl_pt2pt_turn_window(state);
-    return true;
-}
-
+/* MPI has carried a window, or its pause is over: it goes on, or the plans carry messages again as
+ * soon as none is under way by MPI. */
 static enum cpl_settled turn_by_mpi(struct cpl_comm_state *state, int64_t ns, int64_t ns_to_spend)
 {
-    struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
+    struct cpl_pt2pt *p = state->pt2pt;
+    struct cpl_pt2pt_turn *turn = &p->plans.turn;
     /* not when it has been MPI's for longer only because messages were under way */
     if (turn->compares && turn->n_rerouted > 0 && ns > 0) {
         turn->ns_mpi = ns;
@@ -164,8 +153,13 @@ static enum cpl_settled turn_by_mpi(struct cpl_comm_state *state, int64_t ns, in
         leave_to(state, false);
         return CPL_SETTLED;
     }
-    if (!take_up(state))
+    p->ripe = !cpl_parts_are_served(state);
+    set_date(state, turn->length);
+    if (p->ripe || !cpl_pt2pt_fits(state))
         return CPL_NOT_SETTLED;
+    p->phase = CPL_PT2PT_MANAGED;
+    cpl_line_manage(state);
+    cpl_pt2pt_turn_window(state);
     if (verdict == CPL_FASTER)
         leave_to(state, true);
     return CPL_SETTLED;
