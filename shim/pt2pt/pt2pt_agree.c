@@ -223,21 +223,33 @@ static bool embeds(const struct cpl_plan_summary *summary)
             summary->embedded_us < summary->planned.modelled_us);
 }
 
+/* Whether an exchange that was left to MPI is planned again: by a full search after a short one, or
+ * when all sending ranks have a better verdict on the reductions that come next, which improves
+ * twice at most. Collective, the same on all ranks. */
+static bool is_worth_another(const struct cpl_comm_state *state, const struct cpl_known_exchange *x,
+                             enum cpl_embed_verdict reduced)
+{
+    if (cpl_context.settings.mode == CPL_MODE_PROFILE)
+        return false;
+    return (x->search == CPL_SEARCH_SHORT &&
+            state->pt2pt->plans.planning.search == CPL_SEARCH_FULL) ||
+           cpl_agree_all(state->private_comm, reduced > x->reduced);
+}
+
 /* Returns the exchange's plan, or CPL_NO_PLAN. */
 static int plan_exchange(struct cpl_comm_state *state, struct cpl_known_exchange *x,
                          struct slices *slices)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     const struct cpl_signature *s = signature_of(p, x);
-    if (!x || slices->n == CPL_MAX_COMBINED_PLANS)
+    enum cpl_embed_verdict reduced = s ? mostly_reduced(s) : CPL_EMBED_REFUSED;
+    if (!x || slices->n == CPL_MAX_COMBINED_PLANS ||
+        (x->left && !is_worth_another(state, x, s ? reduced : CPL_EMBED_ANY_ORDER)))
         return CPL_NO_PLAN;
-    if (x->left && (cpl_context.settings.mode == CPL_MODE_PROFILE || x->search == CPL_SEARCH_FULL ||
-                    p->plans.planning.search == CPL_SEARCH_SHORT))
-        return CPL_NO_PLAN; /* what did not pay by a short search may by a full one only */
     struct cpl_agree_input input = {.able = true,
                                     .pt2pt = true,
                                     .most_plans = 1,
-                                    .reduced = s ? mostly_reduced(s) : CPL_EMBED_REFUSED,
+                                    .reduced = reduced,
                                     .turn = &p->plans.planning};
     struct cpl_agree_output output;
     struct cpl_pattern_entry *messages = calloc(s ? (size_t)s->n_dests : 1, sizeof *messages);

@@ -32,12 +32,13 @@ struct cpl_notes {
  * the rest is alike on all ranks. */
 struct cpl_known_exchange {
     uint64_t hash; /* over its ranks and their signatures, so over its pattern (recognise.h) */
-    int32_t tag, ordinal;   /* ordinal: number among exchanges with that tag */
-    bool left;              /* it was planned and left to MPI */
-    enum cpl_search search; /* for its plan */
-    int signature;          /* signature that this rank sends; -1: it sends nothing */
-    double fraction;        /* fraction of that signature's batches in this exchange */
-    double earlier;         /* calls of this rank before its messages were learned anew */
+    int32_t tag, ordinal;           /* ordinal: number among exchanges with that tag */
+    bool left;                      /* it was planned and left to MPI */
+    enum cpl_embed_verdict reduced; /* the lowest among ranks that send, when it was planned */
+    enum cpl_search search;         /* for its plan */
+    int signature;                  /* signature that this rank sends; -1: it sends nothing */
+    double fraction;                /* fraction of that signature's batches in this exchange */
+    double earlier;                 /* calls of this rank before its messages were learned anew */
 };
 
 /* In the order in which they were recognised first; later ones are MPI's. summary: of those that

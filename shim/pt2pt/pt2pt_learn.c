@@ -309,6 +309,7 @@ void cpl_profile_planned(struct cpl_comm_state *state, struct cpl_known_exchange
     known->n_left += left - x->left;
     x->left = left;
     x->search = state->pt2pt->plans.planning.search;
+    x->reduced = (enum cpl_embed_verdict)summary->reduced;
     if (told)
         *told = *summary;
 }
