@@ -99,7 +99,7 @@ long=$(member calls long/report.json)
 check "messages: how often, in a longer run" test "${long:-0}" -gt 2000 -a "${long:-0}" -lt 14000
 check "messages: none rerouted" test "$(member calls_planned p2p/report.json)" -eq 0
 check "messages: the pattern" test "$(member messages p2p/report.json)" -eq 24
-check "messages: time was measured" grep -Eq '"us_per_call": [0-9.]*[1-9]' p2p/report.json
+check "messages: time was measured" grep -Eq '"mpi_us": [0-9]*\.[0-9]*[1-9]' p2p/report.json
 check "messages: why they were left to MPI" grep -q '"left_alone": "' p2p/report.json
 check "messages: what decided" sh -c "grep -q '\"matching_us\": 1\.2' p2p/report.json &&
     '$carpool' report p2p/report.json | grep -q 'By the model the plan takes .* and matching its messages 1.20: .*below'"

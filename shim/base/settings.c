@@ -20,10 +20,7 @@
 
 enum group { FOR_USERS, FOR_TESTS };
 
-static const char *const headings[] = {
-    [FOR_USERS] = "For users",
-    [FOR_TESTS] = "For tests and experiments",
-};
+static const char *const headings[] = {"For users", "For tests and experiments"};
 
 enum type { TYPE_CHOICE, TYPE_STRATEGY, TYPE_TEXT, TYPE_COUNT, TYPE_BYTES };
 
@@ -56,6 +53,11 @@ static const struct row rows[] = {
 
 #define N_ROWS (sizeof rows / sizeof rows[0])
 
+static bool is_text(const struct row *row)
+{
+    return row->type == TYPE_TEXT || row->type == TYPE_STRATEGY;
+}
+
 size_t cpl_settings_count(void)
 {
     return N_ROWS;
@@ -73,43 +75,26 @@ void cpl_settings_accepts(size_t i, char *text, size_t size)
 {
     const struct row *row = &rows[i];
     size_t used = 0;
-    switch (row->type) {
-    case TYPE_CHOICE:
-        for (const char *const *word = row->words; *word && used < size; word++) {
-            int n = snprintf(text + used, size - used, "%s%s", used ? "|" : "", *word);
-            used += n > 0 ? (size_t)n : 0;
-        }
-        break;
-    case TYPE_STRATEGY:
-        snprintf(text, size, "auto or a strategy");
-        break;
-    case TYPE_TEXT:
-        snprintf(text, size, "text");
-        break;
-    case TYPE_COUNT:
-    case TYPE_BYTES:
+    if (is_text(row))
+        snprintf(text, size, row->type == TYPE_TEXT ? "text" : "auto or a strategy");
+    else if (row->type != TYPE_CHOICE)
         snprintf(text, size, "%lld to %lld%s", (long long)row->low, (long long)row->high,
                  row->type == TYPE_BYTES ? " bytes, K, M or G may follow" : "");
-        break;
+    for (const char *const *word = row->words; *word && used < size; word++) {
+        int n = snprintf(text + used, size - used, "%s%s", used ? "|" : "", *word);
+        used += n > 0 ? (size_t)n : 0;
     }
 }
 
 void cpl_settings_value(const struct cpl_settings *settings, size_t i, char *text, size_t size)
 {
     const char *member = (const char *)settings + rows[i].offset;
-    switch (rows[i].type) {
-    case TYPE_CHOICE:
+    if (rows[i].type == TYPE_CHOICE)
         snprintf(text, size, "%s", rows[i].words[*(const int32_t *)member]);
-        break;
-    case TYPE_STRATEGY:
-    case TYPE_TEXT:
+    else if (is_text(&rows[i]))
         snprintf(text, size, "%s", member);
-        break;
-    case TYPE_COUNT:
-    case TYPE_BYTES:
+    else
         snprintf(text, size, "%lld", (long long)*(const int64_t *)member);
-        break;
-    }
 }
 
 static bool parse_text(const char *value, char *member)
@@ -150,23 +135,16 @@ static bool parse(const struct row *row, const char *value, struct cpl_settings 
 {
     char *member = (char *)settings + row->offset;
     struct cpl_strategy_choice choice;
-    switch (row->type) {
-    case TYPE_CHOICE:
-        for (int32_t k = 0; row->words[k]; k++)
-            if (strcmp(row->words[k], value) == 0) {
-                *(int32_t *)member = k;
-                return true;
-            }
+    if (row->type == TYPE_STRATEGY && cpl_strategy_parse(value, &choice, NULL))
         return false;
-    case TYPE_STRATEGY:
-        return !cpl_strategy_parse(value, &choice, NULL) && parse_text(value, member);
-    case TYPE_TEXT:
-        return parse_text(value, member);
-    case TYPE_COUNT:
-    case TYPE_BYTES:
-        return parse_number(row, value, member);
-    }
-    return false;
+    if (row->type != TYPE_CHOICE)
+        return is_text(row) ? parse_text(value, member) : parse_number(row, value, member);
+    int32_t k = 0;
+    while (row->words[k] && strcmp(row->words[k], value) != 0)
+        k++;
+    if (row->words[k])
+        *(int32_t *)member = k;
+    return row->words[k];
 }
 
 const char *cpl_settings_nearest(const char *name, size_t *distance)
@@ -187,14 +165,13 @@ const char *cpl_settings_nearest(const char *name, size_t *distance)
 /* Describes what is wrong with a value, for a warning. */
 static void explain(size_t i, const char *value, char *text, size_t size)
 {
-    enum type type = rows[i].type;
     char accepts[256];
     struct cpl_strategy_choice choice;
     struct cpl_error error;
     cpl_settings_accepts(i, accepts, sizeof accepts);
-    if (type == TYPE_STRATEGY && cpl_strategy_parse(value, &choice, &error))
+    if (rows[i].type == TYPE_STRATEGY && cpl_strategy_parse(value, &choice, &error))
         snprintf(text, size, "%s", error.text);
-    else if (type == TYPE_TEXT || type == TYPE_STRATEGY)
+    else if (is_text(&rows[i]))
         snprintf(text, size, "it takes at most %d bytes", CPL_SETTINGS_TEXT - 1);
     else
         snprintf(text, size, "it takes %s", accepts);

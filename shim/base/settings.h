@@ -1,9 +1,6 @@
-/* Settings: what the user may tune by CARPOOL_* environment variables. The rows are in
- * settings.def; this module makes the struct, the parser and the listing from them. No MPI here:
- * the carpool command uses it too.
- *
- * Order of calls: cpl_settings_read once at start; in the shim rank 0's values are then broadcast.
- * Leaf module. */
+/* Settings: what the user may tune by CARPOOL_* environment variables. The struct, the parser and
+ * the listing are made from settings.def. In the shim rank 0's values are broadcast. Leaf module:
+ * the carpool command uses it too. */
 #ifndef CARPOOL_SETTINGS_H
 #define CARPOOL_SETTINGS_H
 
@@ -51,10 +48,9 @@ static inline int64_t cpl_settings_learn(const struct cpl_settings *settings)
  * remedy. */
 typedef void cpl_settings_warn(void *context, const char *text);
 
-/* Fills settings from the variables in environment (a NULL-terminated array of "NAME=VALUE", as
- * environ). A variable with an unusable value keeps its default; an unknown CARPOOL_ variable is
- * reported with the nearest known one, and so is a variable whose prefix is mistyped. warn may be
- * NULL. */
+/* Fills settings from the variables in environment (as environ). A variable with an unusable value
+ * keeps its default; an unknown CARPOOL_ variable is reported with the nearest known one, and so is
+ * one whose prefix is mistyped. warn may be NULL. */
 void cpl_settings_read(struct cpl_settings *settings, char *const *environment,
                        cpl_settings_warn *warn, void *context);
 
@@ -62,10 +58,8 @@ void cpl_settings_read(struct cpl_settings *settings, char *const *environment,
  * of letters in which they differ (text_distance.h). */
 const char *cpl_settings_nearest(const char *name, size_t *distance);
 
-/* Number of settings. */
+/* Row i of the table, of so many, as text for listings. */
 size_t cpl_settings_count(void);
-
-/* Row i of the table as text, for listings. */
 struct cpl_setting_info {
     const char *variable; /* "CARPOOL_MODE" */
     const char *preset;   /* the default as a user would write it */

@@ -28,36 +28,25 @@ static void *map(int file, int64_t bytes, char why[CPL_SHARED_WHY])
     return memory == MAP_FAILED ? fail(why, "cannot map shared memory") : memory;
 }
 
-/* MPI and the program need room of the same kind: half of what is left stays theirs. */
-static bool has_room(int file, int64_t bytes)
-{
-    struct statvfs room;
-    return fstatvfs(file, &room) != 0 || room.f_blocks == 0 ||
-           (uint64_t)bytes / room.f_frsize < room.f_bavail / 2;
-}
-
-/* Gives a file its pages. Signals have to wait: a kernel that breaks off at each begins anew, and
- * a profiler's would come too often for ever. Beyond the user's limit it would send one that ends
- * the program. Returns what went wrong, 0: nothing. */
+/* Gives a file its pages. MPI and the program need room of the same kind: half of what is left
+ * stays theirs. Signals have to wait: a kernel that breaks off at each begins anew, and a
+ * profiler's would come too often for ever. Beyond the user's limit it would send one that ends the
+ * program. Returns what went wrong, 0: nothing. */
 static int reserve(int file, int64_t bytes)
 {
     struct rlimit most;
+    struct statvfs room;
     sigset_t all, before;
     if (getrlimit(RLIMIT_FSIZE, &most) == 0 && (rlim_t)bytes > most.rlim_cur)
         return EFBIG;
-    if (!has_room(file, bytes))
+    if (fstatvfs(file, &room) == 0 && room.f_blocks > 0 &&
+        (uint64_t)bytes / room.f_frsize >= room.f_bavail / 2)
         return ENOSPC;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     int code = posix_fallocate(file, 0, bytes);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return code;
-}
-
-static void *fill(int file, int64_t bytes, char why[CPL_SHARED_WHY])
-{
-    errno = reserve(file, bytes);
-    return errno ? fail(why, "no room for shared memory") : map(file, bytes, why);
 }
 
 void *cpl_shared_make(int64_t bytes, struct cpl_shared_name *name, char why[CPL_SHARED_WHY])
@@ -70,16 +59,19 @@ void *cpl_shared_make(int64_t bytes, struct cpl_shared_name *name, char why[CPL_
     snprintf(name->name, sizeof name->name, "/carpool-%ld-%u-%llx", (long)getpid(), n_made++,
              (unsigned long long)name->nonce);
     int file = shm_open(name->name, O_RDWR | O_CREAT | O_EXCL, S_IRUSR | S_IWUSR);
-    void *memory = file < 0 ? fail(why, "cannot make shared memory") : fill(file, bytes, why);
+    if (file < 0) {
+        name->name[0] = '\0';
+        return fail(why, "cannot make shared memory");
+    }
+    errno = reserve(file, bytes);
+    void *memory = errno ? fail(why, "no room for shared memory") : map(file, bytes, why);
+    close(file);
     if (memory) {
         memcpy(memory, name, sizeof *name);
     } else {
-        if (file >= 0)
-            cpl_shared_unname(name);
+        cpl_shared_unname(name);
         name->name[0] = '\0';
     }
-    if (file >= 0)
-        close(file);
     return memory;
 }
 
@@ -89,17 +81,17 @@ void *cpl_shared_attach(const struct cpl_shared_name *name, char why[CPL_SHARED_
     int file = shm_open(name->name, O_RDWR, 0);
     if (file < 0)
         return fail(why, "cannot open the node's shared memory");
+    snprintf(why, CPL_SHARED_WHY, "the shared memory of one process is not that of another");
     bool fits = fstat(file, &info) == 0 && info.st_size == name->bytes;
     void *memory = fits ? map(file, name->bytes, why) : NULL;
     close(file);
-    if (fits && !memory)
-        return NULL;
-    if (memory && memcmp(memory, name, sizeof *name) == 0)
-        return memory;
-    snprintf(why, CPL_SHARED_WHY, "the shared memory of one process is not that of another");
-    if (memory)
+    if (memory && memcmp(memory, name, sizeof *name) != 0) {
         cpl_shared_free(memory, name->bytes);
-    return NULL;
+        return NULL;
+    }
+    if (memory)
+        why[0] = '\0';
+    return memory;
 }
 
 long cpl_shared_processors(void)

@@ -52,24 +52,19 @@ static bool starts_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-static struct text text_of(const struct dl_phdr_info *object)
-{
-    for (int i = 0; i < object->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
-        if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X))
-            return (struct text){object->dlpi_addr + segment->p_vaddr, segment->p_memsz};
-    }
-    return (struct text){0, 0};
-}
-
 /* All MPIs call their libraries libmpi and something. */
 static int note_object(struct dl_phdr_info *object, size_t size, void *unused)
 {
     (void)size, (void)unused;
     const char *slash = strrchr(object->dlpi_name, '/');
     const char *name = slash ? slash + 1 : object->dlpi_name;
-    const struct text text = text_of(object);
+    struct text text = {0, 0};
     size_t n = strlen(object->dlpi_name);
+    for (int i = 0; i < object->dlpi_phnum && text.size == 0; i++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+        if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X))
+            text = (struct text){object->dlpi_addr + segment->p_vaddr, segment->p_memsz};
+    }
     for (size_t k = 0; k < N_INSIDE; k++)
         if (within(&text, objects.address[k]))
             objects.inside[k] = text;
@@ -163,14 +158,6 @@ static bool is_relative(const char *version)
     return false;
 }
 
-/* MPI says so itself from version 5.0 on. */
-static bool has_standard_abi(void)
-{
-    cpl_function *found = cpl_find_next("PMPI_Abi_get_version");
-    int major = -1, minor = -1;
-    return found && ((int (*)(int *, int *))found)(&major, &minor) == 0 && major >= 1;
-}
-
 /* One process of the job, by the launcher's variable; all of them where there is none. */
 static bool must_tell(void)
 {
@@ -202,7 +189,7 @@ static enum cpl_mpi recognise(void)
     static char version[65536]; /* longer than any MPI's MPI_MAX_LIBRARY_VERSION_STRING */
     cpl_function *found = cpl_find_next("PMPI_Get_library_version"),
                  *init = cpl_find_next("PMPI_Init");
-    int length = 0;
+    int length = 0, major = -1, minor = -1;
     if (!init)
         return CPL_MPI_NONE;
     objects.address[IN_MPI] = (uintptr_t)init;
@@ -217,7 +204,9 @@ static enum cpl_mpi recognise(void)
     if (starts_with(version, "Intel(R) MPI"))
         cpl_abi_errors_return = INTELS;
 #endif
-    if (has_standard_abi() == STANDARD)
+    found = cpl_find_next("PMPI_Abi_get_version"); /* MPI has it from version 5.0 on */
+    bool standard = found && ((int (*)(int *, int *))found)(&major, &minor) == 0 && major >= 1;
+    if (standard == STANDARD)
         return CPL_MPI_SERVED;
     if (open_other()) {
         objects.address[IN_OTHER_BUILD] = (uintptr_t)cpl_find_other("MPI_Init");

@@ -30,17 +30,11 @@ extern char **environ;
 
 /* The order matters where one part's messages may wait for another's: messages in combined messages
  * are sent first. */
-static const struct cpl_hooks *const all_hooks[] = {&cpl_node_hooks,
-                                                    &cpl_line_hooks,
-                                                    &cpl_pt2pt_hooks,
-                                                    &cpl_parts_hooks,
-                                                    &cpl_family_hooks,
-                                                    &cpl_exchange_hooks,
-                                                    &cpl_allgather_hooks,
-                                                    &cpl_request_hooks,
-                                                    &cpl_buffered_hooks,
-                                                    &cpl_window_hooks,
-                                                    NULL};
+static const struct cpl_hooks *const all_hooks[] = {&cpl_node_hooks,     &cpl_line_hooks,
+                                                    &cpl_pt2pt_hooks,    &cpl_parts_hooks,
+                                                    &cpl_exchange_hooks, &cpl_allgather_hooks,
+                                                    &cpl_request_hooks,  &cpl_buffered_hooks,
+                                                    &cpl_window_hooks,   NULL};
 
 static void warn_setting(void *context, const char *text)
 {

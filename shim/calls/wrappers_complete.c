@@ -13,7 +13,6 @@ static inline bool all_pass(void)
     return __atomic_load_n(&busy->n_open_batches, __ATOMIC_RELAXED) == 0 &&
            !cpl_progress_needed() &&
            __atomic_load_n(&busy->n_active_requests, __ATOMIC_RELAXED) == 0 &&
-           !__atomic_load_n(&busy->timed.of, __ATOMIC_RELAXED) &&
            !busy->appointment.with; /* there is none where several threads call */
 }
 
@@ -75,7 +74,7 @@ static int probe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *mes
     }
 
 /* A completion call sends the batches. It has to poll where that is needed, or it may have requests
- * that MPI does not know. In a profile run the end of one that has waited times a batch. */
+ * that MPI does not know. */
 #define COMPLETES(name, parameters, arguments, appointed, is_right, carried)                       \
     PASSING(name, parameters, arguments, all_pass())                                               \
     {                                                                                              \
@@ -84,9 +83,6 @@ static int probe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *mes
         leave();                                                                                   \
         if ((cpl_progress_needed() || cpl_context.busy.n_active_requests > 0) && (is_right))       \
             return cpl_meets_waited(meets, carried);                                               \
-        int result = CPL_AWAY(PMPI_##name arguments);                                              \
-        if (cpl_context.busy.timed.signature)                                                      \
-            cpl_context.busy.timed.end = PMPI_Wtime();                                             \
-        return cpl_meets_waited(meets, result);                                                    \
+        return cpl_meets_waited(meets, CPL_AWAY(PMPI_##name arguments));                           \
     }
 #include "shim/tables/pt2pt.def"

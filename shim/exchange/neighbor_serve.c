@@ -435,11 +435,6 @@ static enum cpl_part_need part_need(const struct cpl_comm_state *state)
     return waits(state) ? CPL_PART_WAITS : learns ? CPL_PART_LEARNS : CPL_PART_NOTHING;
 }
 
-static void part_hasten(struct cpl_comm_state *state)
-{
-    cpl_date_hasten(&state->serve->date, state->meeting.n, 1);
-}
-
 static int64_t longest(const struct cpl_comm_state *state)
 {
     bool any = any_carried(state) || (is_part(state) && waits(state));
@@ -485,5 +480,4 @@ const struct cpl_hooks cpl_exchange_hooks = {.meet = meet,
                                              .poll = cpl_neighbor_poll,
                                              .alike = add_alike,
                                              .part_need = part_need,
-                                             .part_hasten = part_hasten,
                                              .item = &item};

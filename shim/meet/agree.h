@@ -12,10 +12,8 @@
 struct cpl_comm_state;
 
 /* The private communicator on which a communicator's ranks settle things and reroute messages; made
- * at first need. That disturbs none of the program's collectives: MPI makes it by messages of its
- * own, while collectives of ours on the program's communicator would have to come in one order with
- * the program's nonblocking ones. MPI_COMM_NULL on all ranks: there is none to be had. Collective
- * over its ranks. */
+ * at first need, by messages alone (doc/architecture.md). MPI_COMM_NULL on all ranks: there is none
+ * to be had. Collective over its ranks. */
 MPI_Comm cpl_agree_own(struct cpl_comm_state *state);
 
 /* Makes a communicator of the same ranks as comm in the order of key, without attributes or
@@ -70,22 +68,16 @@ unsigned char *cpl_node_memory_open(MPI_Comm node, int64_t bytes, char why[CPL_S
 
 extern const struct cpl_hooks cpl_node_hooks; /* own.c */
 
-/* Exclusive sections: settling something while other threads of the program may call MPI. In a
- * program with MPI_THREAD_MULTIPLE the ranks may meet on several communicators at the same time, in
- * another order on each rank, and other threads send, receive and start calls meanwhile. So nothing
- * is settled but by who is in the exclusive section on all ranks of a communicator: there, no other
- * thread is in a call, and none enters one until it is over. What ranks settle is then what they
- * would settle in a program with one thread, and any two floors that have a rank in common come in
- * the same order on all ranks.
+/* Exclusive sections. With MPI_THREAD_MULTIPLE the ranks may meet on several communicators at the
+ * same time, in another order on each rank, and other threads call MPI meanwhile. So nothing is
+ * settled but by who is in the exclusive section on all ranks of a communicator: there, no other
+ * thread is in a call, and none enters one until it is over.
  *
- * It is asked for, not waited for. In a first round each rank gives it to who asks first, if
- * no other thread is in a call; meanwhile others may come and go, since the ranks that have not
- * come yet may wait for them. Once all ranks have given it, all have come: in a second round, with
- * the lock kept, they see whether each is still alone. Where a communicator does not get it,
- * none of its ranks settles anything, and they try again at a later call, or leave the matter to
- * MPI.
- *
- * In other programs all this costs a branch. */
+ * It is asked for, not waited for. In a first round each rank gives it to who asks first, if no
+ * other thread is in a call; meanwhile others may come and go, since the ranks that have not come
+ * yet may wait for them. Once all ranks have given it, all have come: in a second round, with the
+ * lock kept, they see whether each is still alone. Where a communicator does not get it, none of
+ * its ranks settles anything, and they try again at a later call, or leave the matter to MPI. */
 
 /* Enters the exclusive section, on all ranks of comm or on none; always in a program without
  * several threads. Returns whether they have it; alike on all. Until cpl_exclusive_leave,

@@ -107,17 +107,12 @@ static bool is_forced(void)
     return cpl_context.settings.mode == CPL_MODE_FORCE;
 }
 
-static double patience(void)
-{
-    double seconds = is_forced() ? LONGEST : elapsed() / PART_WAITED;
-    return seconds < SHORTEST ? SHORTEST : seconds > LONGEST ? LONGEST : seconds;
-}
-
 /* The first round. Returns whether this rank is asked whether it is still there: the first one asks
  * itself. If not, it has told that it has gone, if it had told that it has come. */
 static bool is_asked(struct company *c)
 {
-    const double end = PMPI_Wtime() + patience();
+    const double begin = PMPI_Wtime(), part = is_forced() ? LONGEST : elapsed() / PART_WAITED;
+    const double end = begin + (part < SHORTEST ? SHORTEST : part > LONGEST ? LONGEST : part);
     bool has_told = false;
     do {
         cpl_progress_poll();

@@ -1,12 +1,9 @@
 /* Appointments: meetings (meeting.h) of ranks that call no blocking collective, where they wait for
- * a nonblocking one (doc/architecture.md, Without blocking collectives). A rank may test instead of
- * waiting, so nobody may be waited for; tests/model/appointment.pml is a model of it.
- *
- * Whoever has called another collective in between, of whatever communicator, does not come. At a
- * collective that does not end when all have started it the ranks compare what they have called of
- * each communicator of all ranks, and who has ever called one of fewer ranks, of a window or of a
- * file does not come. Thread rule: one thread. In programs with several, and beside other worlds,
- * there are none. */
+ * a nonblocking one (doc/architecture.md, Without blocking collectives;
+ * tests/model/appointment.pml). Whoever has called another collective in between does not come. At
+ * a collective that does not end when all have started it the ranks compare what they have called
+ * of each communicator of all ranks, and who has ever called one of fewer ranks, of a window or of
+ * a file does not come. Thread rule: one thread. */
 #ifndef CARPOOL_APPOINTMENT_H
 #define CARPOOL_APPOINTMENT_H
 

@@ -167,15 +167,6 @@ static int settle(struct cpl_comm_state *state, struct due *due, int n, const in
     return n_more;
 }
 
-static void resume(struct cpl_comm_state *state)
-{
-    CPL_EACH_HOOKS(hooks)
-    {
-        if (hooks->item && hooks->item->resume)
-            hooks->item->resume(state);
-    }
-}
-
 /* Nobody knows yet whether the program runs long, and meeting has its price: the ranks meet about
  * everything at once, after EARLY times as many collectives. The same on all ranks. */
 static void meet_rarely(struct cpl_comm_state *state)
@@ -247,7 +238,11 @@ void cpl_meeting_count(struct cpl_comm_state *state, int64_t n_collectives)
         return;
     meet(state, due, n);
     cpl_exclusive_leave();
-    resume(state);
+    CPL_EACH_HOOKS(hooks)
+    {
+        if (hooks->item && hooks->item->resume)
+            hooks->item->resume(state);
+    }
 }
 
 void cpl_meeting_uncount(struct cpl_comm_state *state)

@@ -2,10 +2,9 @@
  * of the library have to settle among them.
  *
  * All ranks count the communicator's blocking collectives alike. A part registers an item of the
- * agenda (state/hooks.h), which says when it is due, what this rank votes, and what
- * follows from the votes of all. At a meeting the votes of all items that are due go into one
- * reduction. With them goes a hash of what each rank takes to be alike on all of them:
- * where it differs, the first rank logs an error.
+ * agenda (state/hooks.h). At a meeting the votes of all items that are due go into one reduction,
+ * with a hash of what each rank takes to be alike on all of them: where it differs, the first rank
+ * logs an error.
  *
  * In a program with several threads a meeting needs the exclusive section (agree.h); without it
  * the items are due again at the next collectives. There an item must not change another
@@ -84,9 +83,7 @@ static inline int64_t cpl_date_passing(const struct cpl_date *date, int64_t firs
     return next > n ? next - n - 1 : 0;
 }
 
-/* What must be alike on all ranks, compared. Much of the shim decides on each rank by itself and
- * relies on all having come to the same: counters of collectives, phases, plans, what is managed.
- * Each part adds its words by its hook; every meeting compares a hash of them (meeting.c). */
+/* What must be alike on all ranks, as a hash: each part adds its words by its hook. */
 struct cpl_alike {
     uint64_t hash;
 };
@@ -96,7 +93,7 @@ static inline void cpl_alike_add(struct cpl_alike *alike, int64_t word)
     alike->hash = cpl_hash_word(alike->hash, (uint64_t)word);
 }
 
-#define CPL_MOST_ITEMS 5  /* registered by all parts together */
+#define CPL_MOST_ITEMS 4  /* registered by all parts together */
 #define CPL_MOST_WORDS 60 /* of the votes of all items together */
 
 /* What became of an item at a meeting. */
@@ -171,16 +168,14 @@ void cpl_meeting_end_grants(void);
  * any handle. Local. */
 void cpl_meeting_grant(MPI_Comm comm);
 
-/* Calls that pass without a look. While MPI carries an exchange, most of its calls need no
- * decision, no measurement and no note. Such calls are granted in advance, and a granted call only
- * counts down. Collectives of a communicator are granted in the same way until the next meeting.
- * Where many ranks share a core, the cost of a call is the memory that it looks at: a
- * granted one looks at two cache lines of the communicator's state and one of cpl_context.
+/* Calls that pass without a look: those of an exchange that MPI carries, and collectives until the
+ * next meeting, are granted in advance, and a granted call only counts down. Where many ranks share
+ * a core, the cost of a call is the memory that it looks at: here two cache lines of the
+ * communicator's state and one of cpl_context.
  *
- * Granted calls leave most counters as they are; these are brought up to date when the grant ends,
- * and only then looked at. A grant ends before the next call at which all ranks do something
- * together. So each rank grants by itself, and may lose its grant at any time.
- * Thread rule: one thread. */
+ * Other counters are brought up to date when the grant ends, and only then looked at: before the
+ * next call at which all ranks do something together. So each rank grants by itself, and may lose
+ * its grant at any time. Thread rule: one thread. */
 
 /* The state of a communicator when calls on it may pass; else NULL. Local. */
 static inline struct cpl_comm_state *cpl_pass_state(MPI_Comm comm)

@@ -131,25 +131,17 @@ void cpl_agree_graph(MPI_Comm made)
     free(have);
 }
 
-/* Simulated ranks have no memory in common that costs what a node's does. Threads could enter
- * barriers that two ranks have in common in different orders. */
-static bool can_assemble(void)
-{
-#ifdef CPL_SIMULATED
-    return false;
-#else
-    return cpl_context.settings.lanes && !cpl_context.service.shared;
-#endif
-}
-
 /* Opens where the ranks of each node assemble (wait/assembly.h) before anything is managed, if they
- * can share memory on all nodes; else they go on by MPI. */
+ * can share memory on all nodes; else they go on by MPI. Simulated ranks have no memory in common
+ * that costs what a node's does; threads could enter barriers that two ranks have in common in
+ * different orders. */
 static void prepare(void)
 {
+#ifndef CPL_SIMULATED
     MPI_Comm node, leaders = MPI_COMM_NULL, all = cpl_context.comms.away;
     char why[CPL_SHARED_WHY] = "";
     int rank, n;
-    if (cpl_context.comms.assembly || !cpl_agree_all(all, can_assemble()) ||
+    if (cpl_context.comms.assembly || cpl_context.service.shared || !cpl_context.settings.lanes ||
         !cpl_agree_split_node(all, &node))
         return;
     PMPI_Comm_rank(node, &rank);
@@ -163,6 +155,7 @@ static void prepare(void)
         cpl_context.comms.assembly = assembly;
     else
         cpl_assembly_free(assembly);
+#endif
 }
 
 const struct cpl_hooks cpl_node_hooks = {.prepare = prepare};

@@ -1,15 +1,13 @@
 /* Choosing by measurement: the candidates for carrying an exchange take turns for a few calls, and
  * the one whose slowest rank is fastest carries the next ones. Candidate 0 is MPI's own way.
  *
- * A trial goes in rounds; in each, every candidate that is still in it has a turn, in which it
- * carries one call that counts, after one that only leads in to it because it begins on all ranks
- * at once, as no call in use does; or some where ranks share cores, where one says little. After a
- * round the ranks put their times together, and all come to the same judgement. The first rounds
- * warm up: they only drop what takes far longer, by a millisecond at least. Later ones drop a
- * candidate whose best time is clearly beaten by what another usually takes. The trial ends when
- * one is left or the rounds are over. A plan in use gives way to MPI as soon as that is not slower,
- * and to another plan, as MPI does to any, when that is faster by a margin. Later trials, at
- * growing intervals, compare MPI with the best plan only.
+ * A trial goes in rounds; in each, every candidate that is still in it has a turn: one call that
+ * counts (some where ranks share cores), after one that only leads in to it because it begins on
+ * all ranks at once, as no call in use does. The first rounds warm up: they only drop what takes
+ * far longer, by a millisecond at least. Later ones drop a candidate whose best time is clearly
+ * beaten by what another usually takes. A plan in use gives way to MPI as soon as that is not
+ * slower, and to another plan, as MPI does to any, when that is faster by a margin. Later trials,
+ * at growing intervals, compare MPI with the best plan only.
  *
  * Leaf module: no MPI calls. Everything in a trial but own_us is alike on all ranks as long as all
  * count the same calls and judge by the same times. */
@@ -105,17 +103,12 @@ static inline void cpl_pairs_add(struct cpl_pairs *pairs, double usual, double o
     pairs->other += other;
 }
 
-/* Student's t for so many pairs, which is exceeded by chance in one of twenty cases. */
-static inline double cpl_pairs_student(int n)
-{
-    static const double t[CPL_MOST_PAIRS - 1] = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36};
-    return t[(n > CPL_MOST_PAIRS ? CPL_MOST_PAIRS : n) - 2];
-}
-
 /* Whether the other way is faster than the usual one, by two hundredths at least. After
  * CPL_MOST_PAIRS it is decided: what cannot be told apart is not faster. */
 static inline enum cpl_verdict cpl_pairs_judge(const struct cpl_pairs *pairs)
 {
+    /* Student's t for two pairs and more, exceeded by chance in one of twenty cases */
+    static const double student[] = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36};
     const double low = pairs->least, high = pairs->most;
     const bool trimmed = pairs->n >= CPL_MOST_PAIRS;
     const int n = trimmed ? pairs->n - 2 : pairs->n;
@@ -127,7 +120,7 @@ static inline enum cpl_verdict cpl_pairs_judge(const struct cpl_pairs *pairs)
     double squares = (pairs->squares - (trimmed ? low * low + high * high : 0)) / n;
     /* comparing squares needs no square root */
     double margin = mean - CPL_LEAST_GAIN;
-    double error = cpl_pairs_student(n) * cpl_pairs_student(n) * (squares - mean * mean) / (n - 1);
+    double t = student[n - 2], error = t * t * (squares - mean * mean) / (n - 1);
     if (margin * margin <= error && pairs->n < CPL_MOST_PAIRS)
         return CPL_UNDECIDED;
     return margin > 0 && margin * margin > error ? CPL_FASTER : CPL_NOT_FASTER;

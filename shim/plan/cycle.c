@@ -14,21 +14,12 @@ static int repeated(const struct cpl_step *step, int n, int period)
     return n - 1 - k + period;
 }
 
-/* The shortest period that the last half of the steps repeats, at least twice; n when there is
- * none. */
-static int find_period(const struct cpl_step *step, int n)
-{
-    for (int period = 1; period <= n / 2; period++) {
-        int length = repeated(step, n, period);
-        if (length >= 2 * period && length >= n / 2)
-            return period;
-    }
-    return n;
-}
-
 void cpl_cycle_set(struct cpl_cycle *cycle, struct cpl_step *step, int n)
 {
-    int period = find_period(step, n);
+    int period = 1, length;
+    while (period <= n / 2 && ((length = repeated(step, n, period)) < 2 * period || length < n / 2))
+        period++;
+    period = period <= n / 2 ? period : n;
     memmove(step, step + n - period, (size_t)period * sizeof *step);
     free(cycle->step);
     *cycle = (struct cpl_cycle){.n = period, .step = step};

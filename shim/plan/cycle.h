@@ -1,9 +1,6 @@
 /* The cycle in which a rank's batches recur (doc/point-to-point.md). It tells which exchange the
- * next batch belongs to when several exchanges send the same messages, for example on several
- * levels of a multigrid cycle.
- *
- * An unexpected batch only moves the position in the cycle; a wrong guess costs time, nothing else.
- * Cost: an expected batch takes one comparison, an unexpected one a pass over the cycle. */
+ * next batch belongs to when several send the same messages, as on levels of a multigrid cycle. An
+ * unexpected batch only moves the position; a wrong guess costs time, nothing else. */
 #ifndef CARPOOL_CYCLE_H
 #define CARPOOL_CYCLE_H
 

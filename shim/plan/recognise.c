@@ -1,5 +1,6 @@
 /* Recognising exchanges (recognise.h), by joins: every rank has records, a key with a value, and
- * gets for each of its keys what the values of all ranks' records with that key come to.
+ * gets for each of its keys what the values of all ranks' records with that key come to. A rank
+ * that has failed goes through the same calls as the others until they learn of it.
  *
  * 1. Both ends of a message make a record with the same key. So their windows learn that they are
  *    linked, or that the other end is not among the notes.
@@ -8,10 +9,7 @@
  *    take over the lowest that one of them has taken, and that of the window with that name. Labels
  *    are random numbers, so about half of them are left after each round.
  * 3. By labels what is known of exchanges is put together. The first rank that sends in one counts
- *    it; the heaviest of all ranks are chosen.
- *
- * Nothing is as long as there are ranks. A rank that has failed goes through the same calls as the
- * others until they learn of it. */
+ *    it; the heaviest of all ranks are chosen. */
 #include "shim/plan/recognise.h"
 
 #include "planner/base/hash.h"
@@ -67,15 +65,6 @@ void cpl_windows_free(struct cpl_windows *windows)
     *windows = (struct cpl_windows){.n = 0};
 }
 
-static void note_end(struct cpl_windows *windows, const struct cpl_note *note, int32_t window)
-{
-    const bool sent = note->kind == CPL_NOTE_SENT;
-    struct cpl_window *w = &windows->window[window];
-    windows->end[windows->n_ends++] = (struct cpl_message_end){note->peer, note->tag, window, sent};
-    if (sent && w->n_sent++ == 0)
-        w->tag = note->tag;
-}
-
 bool cpl_windows_cut(struct cpl_windows *windows, const struct cpl_note *notes, int64_t n)
 {
     int32_t window = -1;
@@ -87,6 +76,7 @@ bool cpl_windows_cut(struct cpl_windows *windows, const struct cpl_note *notes, 
         return false;
     for (int64_t k = 0; k < n; k++) {
         const struct cpl_note *note = &notes[k];
+        const bool sent = note->kind == CPL_NOTE_SENT;
         if (note->kind == CPL_NOTE_COLLECTIVE || note->kind == CPL_NOTE_WINDOW_END) {
             if (note->kind == CPL_NOTE_WINDOW_END && window >= 0 && !blocking) {
                 windows->window[window].signature = note->peer;
@@ -100,7 +90,10 @@ bool cpl_windows_cut(struct cpl_windows *windows, const struct cpl_note *notes, 
             windows->window[window] = (struct cpl_window){.signature = -1, .end_note = -1};
             blocking = note->kind == CPL_NOTE_RECEIVED;
         }
-        note_end(windows, note, window);
+        windows->end[windows->n_ends++] =
+            (struct cpl_message_end){note->peer, note->tag, window, sent};
+        if (sent && windows->window[window].n_sent++ == 0)
+            windows->window[window].tag = note->tag;
     }
     return true;
 }
@@ -278,13 +271,13 @@ static void add(struct recognising *r, uint64_t key, uint64_t value)
 
 /* --- step 1: links */
 
-/* The words of an end's record behind its key: the names of both windows, and how many ends. */
-enum { LOW = 1, HIGH, N_ENDS, END_RECORD };
+/* The words of an end's record behind its key: the names of both windows, added up, which tell the
+ * link from others, and how many ends. */
+enum { NAMES = 1, N_ENDS, END_RECORD };
 
 static void join_ends(uint64_t *into, const uint64_t *record)
 {
-    into[LOW] = lower_of(into[LOW], record[LOW]);
-    into[HIGH] = into[HIGH] > record[HIGH] ? into[HIGH] : record[HIGH];
+    into[NAMES] += record[NAMES];
     into[N_ENDS] += record[N_ENDS];
 }
 
@@ -318,7 +311,7 @@ static void list_ends(struct recognising *r)
         number = again ? number + 1 : 0;
         at[0] =
             cpl_hash_word(cpl_window_hash(from, to), (uint64_t)(uint32_t)end->tag << 32 | number);
-        at[LOW] = at[HIGH] = r->name[end->window];
+        at[NAMES] = r->name[end->window];
         at[N_ENDS] = 1;
     }
     r->n = n;
@@ -336,22 +329,19 @@ static void sort(struct keyed *keyed, int64_t n)
         qsort(keyed, (size_t)n, sizeof *keyed, by_window);
 }
 
-/* What is known of an end: a link, or that its window misses the other end. */
-static void take_end(struct recognising *r, int32_t window, const uint64_t *known)
-{
-    if (known[N_ENDS] != 2)
-        r->name[window] &= ~COMPLETE;
-    else
-        r->link[r->n_links++] = (struct keyed){cpl_hash_word(known[LOW], known[HIGH]), window, 0};
-}
-
 static void find_links(struct recognising *r)
 {
     int64_t n_left = 0;
     list_ends(r);
     join(r, END_RECORD, join_ends);
-    for (int64_t k = 0; k < r->n; k++)
-        take_end(r, r->windows.end[k].window, r->records + k * END_RECORD);
+    for (int64_t k = 0; k < r->n; k++) {
+        const uint64_t *known = r->records + k * END_RECORD;
+        int32_t window = r->windows.end[k].window;
+        if (known[N_ENDS] == 2)
+            r->link[r->n_links++] = (struct keyed){known[NAMES], window, 0};
+        else /* the window misses the other end */
+            r->name[window] &= ~COMPLETE;
+    }
     sort(r->link, r->n_links);
     for (int64_t k = 0; k < r->n_links; k++)
         if (n_left == 0 || by_window(&r->link[k], &r->link[n_left - 1]) != 0)
@@ -402,15 +392,6 @@ static bool any_differ(struct recognising *r, bool differ)
     return !r->failed && all[1];
 }
 
-static bool find_labels(struct recognising *r)
-{
-    for (int32_t w = 0; w < r->windows.n; w++)
-        r->label[w] = r->name[w];
-    while (any_differ(r, look_at_neighbours(r)))
-        relabel(r);
-    return !r->failed;
-}
-
 /* --- step 3: exchanges */
 
 /* The words of a record behind its key, of windows with the same label that are one exchange.
@@ -453,12 +434,6 @@ static void group(struct recognising *r)
     join(r, GROUP_RECORD, join_groups);
 }
 
-static bool is_heavier(const struct cpl_recurring *a, const struct cpl_recurring *b)
-{
-    int64_t x = a->times * a->n_messages, y = b->times * b->n_messages;
-    return x != y ? x > y : a->hash < b->hash;
-}
-
 /* Of two lists of the heaviest, in order, that of both; none is in both. */
 static void join_lists(uint64_t *into, const uint64_t *record)
 {
@@ -466,7 +441,8 @@ static void join_lists(uint64_t *into, const uint64_t *record)
     memcpy(a, into + 1, sizeof a);
     memcpy(b, record + 1, sizeof b);
     for (int i = 0, j = 0; i + j < CPL_MOST_RECURRING;) {
-        bool first = !is_heavier(&b[j], &a[i]);
+        int64_t x = a[i].times * a[i].n_messages, y = b[j].times * b[j].n_messages;
+        bool first = x != y ? x > y : a[i].hash <= b[j].hash;
         both[i + j] = first ? a[i] : b[j];
         i += first;
         j += !first;
@@ -502,14 +478,6 @@ static void choose(struct recognising *r, int64_t least_times)
     join(r, LIST_RECORD, join_lists);
 }
 
-static int number_of(const struct cpl_recurring *found, int n, uint64_t hash)
-{
-    for (int e = 0; e < n; e++)
-        if (found[e].hash == hash)
-            return e;
-    return -1;
-}
-
 /* Tells the exchanges, and those of the windows. Returns how many there are. */
 static int tell(const struct recognising *r, int64_t n_notes, struct cpl_recurring *found,
                 int32_t *exchange)
@@ -521,8 +489,9 @@ static int tell(const struct recognising *r, int64_t n_notes, struct cpl_recurri
     for (int64_t k = 0; k < n_notes; k++)
         exchange[k] = -1;
     for (int32_t k = 0; k < r->n_sending; k++)
-        exchange[r->windows.window[r->sending[k].window].end_note] =
-            number_of(found, n, r->sending[k].key);
+        for (int e = 0; e < n; e++)
+            if (found[e].hash == r->sending[k].key)
+                exchange[r->windows.window[r->sending[k].window].end_note] = e;
     return n;
 }
 
@@ -566,7 +535,11 @@ int cpl_recognise(MPI_Comm comm, const struct cpl_note *notes, int64_t n, int64_
     begin(&r, notes, n);
     r.failed |= !exchange;
     find_links(&r);
-    if (find_labels(&r)) {
+    for (int32_t w = 0; w < r.windows.n; w++)
+        r.label[w] = r.name[w];
+    while (any_differ(&r, look_at_neighbours(&r)))
+        relabel(&r);
+    if (!r.failed) {
         group(&r);
         choose(&r, least_times);
         if (cpl_agree_all(comm, !r.failed))

@@ -1,10 +1,6 @@
 /* Recognises which batches of different ranks form one exchange, from the notes that the ranks made
- * while learning (doc/point-to-point.md). No rank gets the notes of all.
- *
- * A rank's notes are cut into windows, from one leave point to the next. A message links a window
- * of its sender with a window of its receiver; linked windows belong to the same exchange, and an
- * exchange whose windows come again recurs. So an exchange needs no name that ranks could disagree
- * on, and ranks may skip it, or send the same messages in several exchanges. */
+ * while learning (doc/point-to-point.md). No rank gets the notes of all. An exchange needs no name
+ * that ranks could disagree on, and ranks may skip it, or send the same messages in several. */
 #ifndef CARPOOL_RECOGNISE_H
 #define CARPOOL_RECOGNISE_H
 

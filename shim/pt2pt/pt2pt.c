@@ -60,8 +60,6 @@ void cpl_pt2pt_arrive(void)
 {
     if (cpl_context.busy.n_open_batches > 0)
         cpl_progress_leave();
-    if (cpl_context.busy.timed.of)
-        cpl_profile_finish(NULL);
 }
 
 /* All ranks come here: their next batches belong together, whatever some did before. */
@@ -84,30 +82,11 @@ static bool is_idle(const struct cpl_comm_state *state)
            state->pt2pt->phase == CPL_PT2PT_RESTING;
 }
 
-/* A communicator that is sampled has come to its n-th collective: whether its messages are looked
- * at until the next one. */
-static void sample(struct cpl_pt2pt *p, int64_t n_collectives)
-{
-    bool looked_at = n_collectives % CPL_SAMPLED_EVERY == 0;
-    p->phase = looked_at ? CPL_PT2PT_LEARNING : CPL_PT2PT_PAUSED;
-    if (looked_at)
-        cpl_comm_state_forget_recent();
-}
-
 void cpl_pt2pt_note_collective(struct cpl_comm_state *state)
 {
-    struct cpl_pt2pt *p = state->pt2pt;
-    if (state->blank)
-        return;
     if (state->line->embed.on && !is_idle(state))
         cpl_embed_decide(state);
-    if (p->phase == CPL_PT2PT_ALONE)
-        return;
-    p->reducing = CPL_EMBED_REFUSED;
-    if (p->sampled)
-        sample(p, state->meeting.n);
-    else
-        at_collective(state);
+    at_collective(state);
 }
 
 void cpl_family_note_collective(const struct cpl_comm_state *state)
@@ -119,8 +98,7 @@ void cpl_family_note_collective(const struct cpl_comm_state *state)
         if (!s || s == state)
             continue;
         cpl_pt2pt_arrive();
-        if (!s->pt2pt->sampled && s->pt2pt->phase != CPL_PT2PT_ALONE)
-            at_collective(s);
+        at_collective(s);
     }
 }
 
@@ -134,7 +112,8 @@ bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t co
     struct cpl_pt2pt *p = state->pt2pt;
     enum cpl_embed_verdict verdict = cpl_embed_judge(count, type, op);
     struct cpl_embed_kind *kind = NULL;
-    *(blocking ? &p->reducing : &p->batch.reduced) = verdict;
+    if (verdict != CPL_EMBED_REFUSED)
+        p->batch.reduced = verdict;
     if (p->line->embed.on && p->phase == CPL_PT2PT_MANAGED)
         kind = cpl_embed_takes(state, count, type, op, blocking);
     if (!kind)
@@ -185,11 +164,12 @@ static void end(struct cpl_comm_state *state)
     cpl_pt2pt_free(state);
 }
 
-/* In a profile run that has seen enough no agreement is wanted any more. */
+/* A profile run goes on counting when it has seen enough, and needs no agreement any more. */
 static struct cpl_date *date(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    return p->phase == CPL_PT2PT_ALONE || p->sampled ? NULL : &p->date;
+    bool only_counts = p->n_vain >= CPL_MOST_VAIN && cpl_context.settings.mode == CPL_MODE_PROFILE;
+    return p->phase == CPL_PT2PT_ALONE || only_counts ? NULL : &p->date;
 }
 
 static bool sees_all(const struct cpl_comm_state *state)
@@ -216,5 +196,4 @@ const struct cpl_hooks cpl_pt2pt_hooks = {.meet = meet,
                                           .piggyback = cpl_pt2pt_piggyback,
                                           .alike = alike,
                                           .part_need = cpl_pt2pt_part_need,
-                                          .part_hasten = cpl_pt2pt_part_hasten,
                                           .item = &item};

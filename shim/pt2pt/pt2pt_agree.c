@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SOON      16 /* collectives until an agreement that nobody else hastens */
-#define MOST_VAIN 6  /* agreements that come to nothing before learning stops for good */
-#define UNUSED    10 /* the part of the balance that what is perhaps never used may cost */
+#define SOON         16   /* collectives until an agreement that nobody else hastens */
+#define UNUSED       10   /* the part of the balance that what is perhaps never used may cost */
+#define LONGEST_HOLD 0.02 /* seconds */
 
 /* From here on the communicator is MPI's alone. On all ranks. */
 static void stop_learning(struct cpl_comm_state *state)
@@ -24,8 +24,6 @@ static void stop_learning(struct cpl_comm_state *state)
     cpl_notes_free(&state->pt2pt->learned.notes);
     state->pt2pt->phase = CPL_PT2PT_ALONE;
     state->pt2pt->plans.pause = 0;
-    if (state->rank == 0)
-        cpl_log(CPL_LOG_INFO, "pt2pt", "%d ranks: no longer learned about", state->size);
 }
 
 /* In a profile run exchanges that were planned are counted to the end. */
@@ -39,27 +37,13 @@ static bool is_profiled(const struct cpl_pt2pt *p)
 static void learn_later(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    if (p->n_vain >= MOST_VAIN && is_profiled(p)) {
-        p->sampled = true;
-        cpl_notes_free(&p->learned.notes);
-    } else if (p->n_vain >= MOST_VAIN) {
+    if (p->n_vain >= CPL_MOST_VAIN && !is_profiled(p))
         stop_learning(state);
-    } else if (cpl_context.settings.mode == CPL_MODE_AUTO && !p->part.ripe) {
+    else if (cpl_context.settings.mode == CPL_MODE_AUTO && !p->ripe)
         cpl_pt2pt_look_away(state);
-    }
 }
 
-/* Why this rank's messages must stay MPI's for good; CPL_LEFT_NOT: it is able. */
-static int why_unable(const struct cpl_pt2pt *p)
-{
-    if (p->blind != CPL_LEFT_NOT)
-        return p->blind;
-    if (cpl_context.service.barred)
-        return CPL_LEFT_ALLOCATOR;
-    return cpl_context.met_others ? CPL_LEFT_UNABLE : CPL_LEFT_NOT;
-}
-
-/* The words of a vote while learning: */
+/* The words of a vote while learning. ABLE: less why this rank's messages must stay MPI's. */
 enum { ABLE, ROOM, GAINS, IDLE, EXHAUSTED, AFFORDS, N_LEAST };
 
 _Static_assert(N_LEAST == CPL_PT2PT_N_LEAST, "words of which the least counts");
@@ -78,7 +62,10 @@ void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words)
         if (cpl_pt2pt_recurs(&p->learned.signature[k]) && p->learned.signature[k].n_dests > most)
             most = p->learned.signature[k].n_dests;
     bool exhausted = cpl_pt2pt_exhausted(p);
-    words[ABLE] = -why_unable(p);
+    words[ABLE] = -(p->blind                     ? p->blind
+                    : cpl_context.service.barred ? CPL_LEFT_ALLOCATOR
+                    : cpl_context.met_others     ? CPL_LEFT_UNABLE
+                                                 : CPL_LEFT_NOT);
     words[ROOM] = cpl_context.n_epochs == 0;
     words[GAINS] = -most;
     p->learned.n_before = p->learned.n_batches;
@@ -100,7 +87,7 @@ static bool all_able(struct cpl_comm_state *state, const int64_t *words)
     bool all_are = able && words[ROOM] && cpl_collective_of_this_world(state->comm);
     bool may = all_are && gains;
     p->reason = all_are ? CPL_LEFT_NOTHING_RECURS : able ? CPL_LEFT_UNABLE : (int)-words[ABLE];
-    bool awaits = p->part.ripe && !cpl_parts_are_served(state);
+    bool awaits = p->ripe && !cpl_parts_are_served(state);
     if (may && awaits)
         p->reason = CPL_LEFT_NO_MEETING;
     return may && !awaits;
@@ -143,28 +130,21 @@ static bool find_exchanges(struct cpl_comm_state *state, struct exchanges *excha
     exchanges->of_note = calloc((size_t)notes->n + 1, sizeof *exchanges->of_note);
     exchanges->n = cpl_recognise(state->private_comm, notes->note, notes->n, CPL_RECURS_TIMES,
                                  found, exchanges->of_note);
-    if (exchanges->n < 0) {
-        if (state->rank == 0)
-            cpl_log(CPL_LOG_WARN, "pt2pt",
-                    "%d ranks: nothing is recognised, since a rank had no memory for it; messages "
-                    "are left to MPI",
-                    state->size);
-        free(exchanges->of_note);
-        return false;
-    }
     for (int e = 0; e < exchanges->n; e++)
         exchanges->of[e] = cpl_profile_name(state->pt2pt, &found[e]);
-    find_signatures(exchanges, notes);
-    return true;
+    if (exchanges->n > 0)
+        find_signatures(exchanges, notes);
+    return exchanges->n >= 0;
 }
 
-/* Lists the steps from the first batch of a known exchange on, without batches that no plan
- * carries. */
-static int list_steps(const struct cpl_pt2pt *p, const struct exchanges *exchanges,
-                      struct cpl_step *step)
+/* Keeps the cycle in which this rank's batches recur, from its notes, the last of which is a
+ * collective: of the steps from the first batch of a known exchange on, without batches that no
+ * plan carries. Local. */
+static bool keep_cycle(struct cpl_pt2pt *p, const struct exchanges *exchanges)
 {
+    struct cpl_step *step = calloc((size_t)p->learned.notes.n + 1, sizeof *step);
     int n = 0;
-    for (int k = 0; k < p->learned.notes.n; k++) {
+    for (int k = 0; step && k < p->learned.notes.n; k++) {
         const struct cpl_note *note = &p->learned.notes.note[k];
         int e = exchanges->of_note[k];
         bool after_collective = n > 0 && step[n - 1].signature == CPL_STEP_COLLECTIVE;
@@ -174,18 +154,9 @@ static int list_steps(const struct cpl_pt2pt *p, const struct exchanges *exchang
             p->learned.signature[note->peer].planned && (n > 0 || e >= 0))
             step[n++] = (struct cpl_step){note->peer, e >= 0 ? exchanges->plan[e] : CPL_NO_PLAN};
     }
-    return n;
-}
-
-/* Keeps the cycle in which this rank's batches recur, from its notes, the last of which is a
- * collective. Local. */
-static bool keep_cycle(struct cpl_pt2pt *p, const struct exchanges *exchanges)
-{
-    struct cpl_step *step = calloc((size_t)p->learned.notes.n + 1, sizeof *step);
-    if (!step)
-        return false;
-    cpl_cycle_set(&p->cycle, step, list_steps(p, exchanges, step));
-    return true;
+    if (step)
+        cpl_cycle_set(&p->cycle, step, n);
+    return step;
 }
 
 /* Slices of the plans that pay; what else is known of these is in struct cpl_pt2pt_plans. */
@@ -252,6 +223,19 @@ static bool embeds(const struct cpl_plan_summary *summary)
             summary->embedded_us < summary->planned.modelled_us);
 }
 
+/* Whether an exchange that was left to MPI is planned again: by a full search after a short one, or
+ * when all sending ranks have a better verdict on the reductions that come next, which improves
+ * twice at most. Collective, the same on all ranks. */
+static bool is_worth_another(const struct cpl_comm_state *state, const struct cpl_known_exchange *x,
+                             enum cpl_embed_verdict reduced)
+{
+    if (cpl_context.settings.mode == CPL_MODE_PROFILE)
+        return false;
+    return (x->search == CPL_SEARCH_SHORT &&
+            state->pt2pt->plans.planning.search == CPL_SEARCH_FULL) ||
+           cpl_agree_all(state->private_comm, reduced > x->reduced);
+}
+
 /* Returns the exchange's plan, or CPL_NO_PLAN. */
 static int plan_exchange(struct cpl_comm_state *state, struct cpl_known_exchange *x,
                          struct slices *slices)
@@ -259,7 +243,8 @@ static int plan_exchange(struct cpl_comm_state *state, struct cpl_known_exchange
     struct cpl_pt2pt *p = state->pt2pt;
     const struct cpl_signature *s = signature_of(p, x);
     enum cpl_embed_verdict reduced = s ? mostly_reduced(s) : CPL_EMBED_REFUSED;
-    if (!x || slices->n == CPL_MAX_COMBINED_PLANS || cpl_profile_has(state, x, reduced))
+    if (!x || slices->n == CPL_MAX_COMBINED_PLANS ||
+        (x->left && !is_worth_another(state, x, s ? reduced : CPL_EMBED_ANY_ORDER)))
         return CPL_NO_PLAN;
     struct cpl_agree_input input = {.able = true,
                                     .pt2pt = true,
@@ -342,17 +327,15 @@ static void map_ranks(struct cpl_comm_state *state, const struct exchanges *exch
     free(messages);
 }
 
-#define LONGEST_HOLD 0.02 /* seconds */
-
 /* Combined messages are held for as long as MPI takes from one collective to the next, if that is
  * longer than the setting: an exchange takes no longer, and what leaves earlier makes more
  * messages. */
 static void set_hold(struct cpl_comm_state *state)
 {
-    struct cpl_combined *combined = &state->pt2pt->line->combined;
+    double *hold = &state->line->combined.hold_seconds;
     double usual = 1e-9 * (double)state->pt2pt->plans.turn.ns_mpi / state->size;
-    if (usual > combined->hold_seconds)
-        combined->hold_seconds = usual < LONGEST_HOLD ? usual : LONGEST_HOLD;
+    usual = usual < LONGEST_HOLD ? usual : LONGEST_HOLD;
+    *hold = usual > *hold ? usual : *hold;
 }
 
 /* From here on all ranks manage the communicator, or none. */
@@ -387,36 +370,27 @@ static void manage(struct cpl_comm_state *state, const struct exchanges *exchang
     cpl_line_close(state);
 }
 
-/* The plans pay, but the ranks cannot manage the communicator before all ranks poll: then they plan
- * again. */
-static void postpone(struct cpl_pt2pt *p, const struct slices *slices)
-{
-    p->part.ripe = true;
-    p->reason = CPL_LEFT_NO_MEETING;
-    for (int k = 0; k < slices->n; k++)
-        free(slices->words[k]);
-}
-
-/* Plans what recurs. Collective; returns in how many exchanges that is. */
+/* Plans what recurs. Where the plans pay, but the ranks cannot manage the communicator before all
+ * ranks poll, they plan again then. Collective; returns in how many exchanges that is. */
 static int plan_all(struct cpl_comm_state *state, struct slices *slices)
 {
+    struct cpl_pt2pt *p = state->pt2pt;
     struct exchanges exchanges;
-    bool found = find_exchanges(state, &exchanges);
-    state->pt2pt->part.ripe = false;
-    if (found && exchanges.n == 0)
-        state->pt2pt->reason = CPL_LEFT_NOTHING_RECURS;
-    for (int e = 0; found && e < exchanges.n; e++)
+    if (!find_exchanges(state, &exchanges))
+        p->reason = CPL_LEFT_NO_PLAN;
+    else if (exchanges.n == 0)
+        p->reason = CPL_LEFT_NOTHING_RECURS;
+    for (int e = 0; e < exchanges.n; e++)
         exchanges.plan[e] = plan_exchange(state, exchanges.of[e], slices);
-    if (slices->n > 0 && cpl_parts_are_served(state))
-        manage(state, &exchanges, slices);
+    p->ripe = slices->n > 0 && !cpl_parts_are_served(state);
+    if (p->ripe)
+        p->reason = CPL_LEFT_NO_MEETING;
     else if (slices->n > 0)
-        postpone(state->pt2pt, slices);
-    if (!found) {
-        state->pt2pt->reason = CPL_LEFT_NO_PLAN;
-        return 0;
-    }
+        manage(state, &exchanges, slices);
+    for (int k = 0; p->ripe && k < slices->n; k++)
+        free(slices->words[k]);
     free(exchanges.of_note);
-    return exchanges.n;
+    return exchanges.n > 0 ? exchanges.n : 0;
 }
 
 /* To recognise exchanges and to begin to manage takes about as long as to agree on so many. */
@@ -461,7 +435,7 @@ static bool agree(struct cpl_comm_state *state, const int64_t *words)
     p->reason = CPL_LEFT_UNMATCHED;
     bool fits = cpl_pt2pt_fits(state);
     p->n_vain += p->date.n_retries == 0;
-    if (!fits && (p->n_vain >= MOST_VAIN || p->date.n_retries == CPL_MOST_RETRIES))
+    if (!fits && (p->n_vain >= CPL_MOST_VAIN || p->date.n_retries == CPL_MOST_RETRIES))
         learn_later(state);
     if (!fits)
         return false;
@@ -492,7 +466,7 @@ enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, co
         state->pt2pt->plans.turn.setup = PMPI_Wtime() - begin;
         if (words[AFFORDS] && cpl_appointment_are_possible(state)) /* the next may be some */
             cpl_agree_world(state->private_comm);
-        if (cpl_context.service.shared && state->pt2pt->part.ripe) /* nobody else hastens it */
+        if (cpl_context.service.shared && state->pt2pt->ripe) /* nobody else hastens it */
             cpl_date_hasten(&state->pt2pt->date, state->meeting.n, SOON);
         return settled ? CPL_SETTLED : CPL_NOT_SETTLED;
     }

@@ -3,7 +3,6 @@
 #define CARPOOL_PT2PT_INTERNAL_H
 
 #include "shim/base/names.h"
-#include "shim/base/samples.h"
 #include "shim/carry/line.h"
 #include "shim/meet/meeting.h"
 #include "shim/meet/trial.h"
@@ -19,23 +18,15 @@
 
 struct cpl_comm_state;
 
-#define CPL_MAX_SIGNATURES 128 /* the most signatures that a rank keeps of a communicator */
-
-/* While learning a rank makes notes. At an agreement the ranks recognise exchanges in them
- * (recognise.h), and each rank keeps the cycle in which its own batches recur (cycle.h). */
-#define CPL_MOST_NAMES   64 /* the most exchanges of a communicator */
-#define CPL_RECURS_TIMES 3  /* a batch or exchange that was seen this often recurs */
+#define CPL_MAX_SIGNATURES 128 /* of a rank on a communicator */
+#define CPL_MOST_NAMES     64  /* exchanges of a communicator */
+#define CPL_RECURS_TIMES   3   /* a batch or exchange that was seen this often recurs */
+#define CPL_MOST_VAIN      6   /* agreements that come to nothing before learning stops for good */
 
 struct cpl_notes {
     int n;
     struct cpl_note *note; /* NULL: there was none yet */
 };
-
-/* When a profile run has seen enough to plan, it samples: of this many stretches between
- * collectives it examines one, and counts it this many times. The number is a prime, so that
- * exchanges that take turns are all sampled.
- */
-#define CPL_SAMPLED_EVERY 17
 
 /* An exchange that was recognised. signature and fraction are this rank's own, and so is `earlier`;
  * the rest is alike on all ranks. */
@@ -50,33 +41,31 @@ struct cpl_known_exchange {
     double earlier;                 /* calls of this rank before its messages were learned anew */
 };
 
-/* In the order in which they were recognised first; later ones are MPI's. */
+/* In the order in which they were recognised first; later ones are MPI's. summary: of those that
+ * are left, for the report, on the first rank; NULL: none. */
 struct cpl_known_exchanges {
     int n, n_left;
     struct cpl_known_exchange exchange[CPL_MOST_NAMES];
-    struct cpl_plan_summary *summary; /* of those that are left, for the report, on the first rank;
-                                         NULL: none */
+    struct cpl_plan_summary *summary;
 };
 
 /* A message of a batch or a signature. */
 struct cpl_batch_message {
     int dest, tag;
     int64_t bytes;
-    int32_t payload; /* of a signature: position of the destination in the plan; not set for the
-                        rank itself */
+    int32_t payload; /* of a signature: the destination's position in the plan, if not the rank */
 };
 
 /* The destinations and tags of a batch that recurs. */
 struct cpl_signature {
-    uint64_t hash;                 /* sum over (destination, tag): the order does not matter */
-    int n;                         /* number of messages */
-    int64_t times;                 /* how often the batch came */
-    int n_dests;                   /* number of different destinations */
-    struct cpl_batch_message *to;  /* these, ascending, with the bytes to each the first time */
-    bool planned;                  /* some exchange in which this rank sends the batch is planned */
-    int plan;                      /* while managed: plan of the exchange that it is first in, or
-                                      CPL_NO_PLAN */
-    struct cpl_samples *durations; /* durations in a profile run; NULL: none were taken */
+    uint64_t hash;                /* sum over (destination, tag): the order does not matter */
+    int n;                        /* number of messages */
+    int64_t times;                /* how often the batch came */
+    int n_dests;                  /* number of different destinations */
+    struct cpl_batch_message *to; /* these, ascending, with the bytes to each the first time */
+    bool planned;                 /* some exchange in which this rank sends the batch is planned */
+    int plan;                     /* while managed: plan of the exchange that it is first in, or
+                                     CPL_NO_PLAN */
     struct cpl_batch_message *message; /* n, in the order in which they were first sent */
     bool follows;                      /* while managed: mostly all of its messages come */
     int64_t n_followed, n_abandoned;
@@ -85,13 +74,18 @@ struct cpl_signature {
     bool waits; /* while managed: the complete batch waits for the reduction that comes next */
 };
 
+static inline bool cpl_pt2pt_recurs(const struct cpl_signature *s)
+{
+    return s->times >= CPL_RECURS_TIMES;
+}
+
 /* The messages that have not been sent. While learning only their destinations are kept; while
  * managed, the segments as they will travel. */
 struct cpl_batch {
     int n, capacity;
     struct cpl_batch_message *message;
     uint64_t hash;
-    enum cpl_embed_verdict reduced; /* on a reduction started after the batch's last message */
+    enum cpl_embed_verdict reduced; /* on a small reduction since the batch's last message */
     unsigned char *segments;        /* while managed */
     size_t used, room;
 };
@@ -99,10 +93,8 @@ struct cpl_batch {
 enum cpl_pt2pt_phase {
     CPL_PT2PT_LEARNING,
     CPL_PT2PT_MANAGED,
-    CPL_PT2PT_RESTING, /* MPI's for a while; messages and receives are counted. Where there are
-                          plans they are kept (line->kept) */
-    CPL_PT2PT_ALONE,
-    CPL_PT2PT_PAUSED /* in profile runs: messages are not sampled at present */
+    CPL_PT2PT_RESTING, /* MPI's for a while, and counted; plans are kept (line->kept) */
+    CPL_PT2PT_ALONE
 };
 
 /* What is learned of messages that MPI carries. */
@@ -142,8 +134,7 @@ struct cpl_pt2pt_plans {
     struct cpl_plan_summary *summary;    /* per plan */
     bool embeds[CPL_MAX_COMBINED_PLANS]; /* per plan: reductions may carry its batches */
     struct cpl_exchange_count count[CPL_MAX_COMBINED_PLANS];
-    int64_t pause; /* collectives of MPI's, which was faster, until both are compared again; 0:
-                      it was not */
+    int64_t pause; /* collectives until MPI, which was faster, is compared again; 0: it was not */
     struct cpl_pt2pt_turn turn;
     struct cpl_plan_turn planning; /* of all exchanges */
 };
@@ -155,31 +146,23 @@ struct cpl_pt2pt_following {
     int plan;
 };
 
-/* What all ranks of MPI_COMM_WORLD settle about communicators of fewer ranks (pt2pt_parts.h). */
-struct cpl_pt2pt_part {
-    bool ripe;              /* of fewer ranks: it could be managed. Alike on its ranks */
-    struct cpl_date date;   /* of all ranks: when they settle it. Alike on all ranks */
-    struct cpl_date family; /* of all ranks: when they meet for other communicators, too */
-};
-
 /* Point-to-point messages of a communicator. */
 struct cpl_pt2pt {
     struct cpl_line *line; /* the communicator's */
     enum cpl_pt2pt_phase phase;
     bool started;   /* there has been a message, so the arrays of `learned` exist */
     bool open;      /* while learning: something was sent or posted since the last leave point */
-    bool sampled;   /* a profile run only samples its messages; alike on all ranks */
     int blind;      /* enum cpl_left_alone: why this rank is never able */
     int reason;     /* enum cpl_left_alone: why it is not managed */
     int64_t lesson; /* learned.recurred_at, once the ranks have looked away; else 0 */
-    struct cpl_date date; /* when the ranks agree on the messages, or review that */
-    int n_vain;           /* agreements that came to nothing; alike on all ranks */
-    struct cpl_pt2pt_part part;
+    struct cpl_date date;  /* when the ranks agree on the messages, or review that */
+    int n_vain;            /* agreements that came to nothing; alike on all ranks */
+    bool ripe;             /* of fewer ranks: it could be managed; alike on its ranks */
+    struct cpl_date parts; /* of all ranks: when they settle what others need (pt2pt_parts.h) */
     struct cpl_pt2pt_learned learned;
     struct cpl_batch batch;
     struct cpl_known_exchanges known;
-    enum cpl_embed_verdict reducing; /* verdict on a small reduction that is being entered */
-    struct cpl_cycle cycle;          /* cycle of this rank's batches, while managed */
+    struct cpl_cycle cycle; /* cycle of this rank's batches, while managed */
     struct cpl_pt2pt_plans plans;
     struct cpl_pt2pt_following following;
 };
@@ -191,10 +174,7 @@ void cpl_notes_free(struct cpl_notes *notes);
 /* Drops old notes that recognising can do without: what it costs goes by their number. Collective
  * over comm. */
 void cpl_notes_shorten(struct cpl_pt2pt_learned *learned, MPI_Comm comm);
-/* Ends the timing of the batch that is being timed, if it is this communicator's (NULL: of any). */
-void cpl_profile_finish(const struct cpl_pt2pt *p);
-/* Before the first message is noted: the communicator's struct cpl_pt2pt may be another one
- * afterwards. */
+/* Before the first message is noted; makes the communicator's own struct cpl_pt2pt. */
 bool cpl_pt2pt_start(struct cpl_comm_state *state);
 void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64_t bytes);
 /* blocking: the receive is over; else it was posted. */
@@ -205,15 +185,12 @@ bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t byt
 struct cpl_signature *cpl_pt2pt_find_signature(struct cpl_pt2pt *p, uint64_t hash, int n);
 /* Its position among the destinations; -1: none. */
 int cpl_pt2pt_place_of(const struct cpl_signature *s, int dest);
-bool cpl_pt2pt_recurs(const struct cpl_signature *s);
 bool cpl_pt2pt_exhausted(const struct cpl_pt2pt *p);
 void cpl_pt2pt_free(struct cpl_comm_state *state);
-/* The communicator has become MPI's, with no message under way and no receive open, and will be
- * learned about again; on all its ranks. From here on messages and receives are counted: those that
- * are under way or open when it is to be managed once more must be known. */
+/* The communicator is MPI's for a while, on all its ranks. Messages and receives are only counted:
+ * those that are under way or open when it is to be managed must be known. */
 void cpl_pt2pt_rest(struct cpl_comm_state *state);
-/* It has been learned that exchanges recur, and it is too early to plan them: until then messages
- * and receives are only counted. On all ranks. */
+/* The same where it has been learned that exchanges recur, and it is too early to plan them. */
 void cpl_pt2pt_look_away(struct cpl_comm_state *state);
 
 /* Whether messages and receives are to be counted. */
@@ -228,23 +205,13 @@ static inline bool cpl_pt2pt_counts_only(const struct cpl_pt2pt *p)
     return p->phase == CPL_PT2PT_RESTING || p->learned.counts_only;
 }
 
-/* Exchanges that were planned and left to MPI are not planned again, and the report tells how often
- * they occurred and, in profile runs, how long they took. */
 /* An exchange by its number, which is the same at all agreements; NULL: there are too many. */
 struct cpl_known_exchange *cpl_profile_name(struct cpl_pt2pt *p, const struct cpl_recurring *found);
 /* Calls of this rank, with the signatures learned so far. */
 double cpl_profile_calls(const struct cpl_known_exchange *x,
                          const struct cpl_signature *signatures);
-/* Whether an exchange was planned before and need not be planned again. A plan that did not pay
- * will not pay later, except in reductions: reduced is the verdict on the reductions that come next
- * on this rank now, and outside of profile runs the answer is false when all sending ranks have a
- * better verdict than before, or a full search for a plan follows a short one. A verdict improves
- * at most twice, so nothing is planned more than four times. Collective, the same on all
- * ranks. */
-bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_known_exchange *x,
-                     enum cpl_embed_verdict reduced);
-/* Notes that an exchange was planned, and whether that left it to MPI. If it was before, the time
- * that planning took then is added to the summary. On all ranks. */
+/* Notes that an exchange was planned, and whether that left it to MPI: then the report tells how
+ * often it occurred. What planning it took before is added to the summary. On all ranks. */
 void cpl_profile_planned(struct cpl_comm_state *state, struct cpl_known_exchange *x,
                          struct cpl_plan_summary *summary);
 /* The end of the communicator, and of its being managed: adds records of what was left to MPI, and
@@ -254,20 +221,16 @@ void cpl_profile_report_plans(struct cpl_comm_state *state);
 /* What MPI and the plans were measured to take, for a record. Local. */
 struct cpl_record_windows cpl_profile_windows(const struct cpl_comm_state *state);
 
-/* pt2pt_agree.c: messages at meetings (meet/meeting.h). While learning the ranks agree to manage
- * the communicator, unless messages are under way; managed, they look whether it still pays, and
- * give it back to MPI when not. */
+/* pt2pt_agree.c: the item of messages at meetings (meet/meeting.h): the agreement, the review. */
 #define CPL_PT2PT_N_LEAST 6
 #define CPL_PT2PT_N_SUMS  3
 void cpl_pt2pt_vote(struct cpl_comm_state *state, int64_t *words);
 enum cpl_settled cpl_pt2pt_settle(struct cpl_comm_state *state, bool regular, const int64_t *words);
 
-/* pt2pt_review.c: whether what is managed pays; the words are those that are summed up. */
+/* pt2pt_review.c: the words are those that are summed up. */
 void cpl_pt2pt_review_vote(const struct cpl_comm_state *state, int64_t *words);
-/* The communicator has become managed, and the first turn begins; a window begins that is only
- * timed. */
-void cpl_pt2pt_turn_begin(struct cpl_comm_state *state);
-void cpl_pt2pt_turn_window(struct cpl_comm_state *state);
+void cpl_pt2pt_turn_begin(struct cpl_comm_state *state);  /* it has become managed */
+void cpl_pt2pt_turn_window(struct cpl_comm_state *state); /* begins to be timed */
 /* What a collective took since the window began, in nanoseconds summed up over the ranks; 0: some
  * rank does not know. */
 int64_t cpl_pt2pt_ns_a_collective(const struct cpl_comm_state *state, const int64_t *words);
@@ -278,20 +241,13 @@ enum cpl_settled cpl_pt2pt_review(struct cpl_comm_state *state, const int64_t *w
 /* pt2pt_manage.c */
 void cpl_pt2pt_flush(struct cpl_comm_state *state);
 /* Whether every message that was started has its receive; whether, after draining, nothing is left
- * in the shim's hands. Collective, the same on all ranks. */
+ * in the shim's hands, so that messages are counted anew. Collective, the same on all ranks. */
 bool cpl_pt2pt_fits(struct cpl_comm_state *state);
 bool cpl_pt2pt_drain(struct cpl_comm_state *state);
-/* MPI has the communicator, and the plans are kept. False, on all ranks, while a rank has something
- * in hand. Collective. */
-bool cpl_pt2pt_keep(struct cpl_comm_state *state);
-/* The plans that are kept carry messages again. False, on all ranks, while messages are under way.
- * Collective. */
-bool cpl_pt2pt_take_up(struct cpl_comm_state *state);
 
-/* Following: as long as a batch comes as learned, its segments go into the plan's combined messages
- * as they are sent, without being kept. cpl_pt2pt_follows says whether the next message comes as
- * learned; then cpl_pt2pt_follow puts it into its combined message (a message to the rank itself
- * only counts) and returns the error of packing it. */
+/* Following: cpl_pt2pt_follows says whether the next message comes as learned; then
+ * cpl_pt2pt_follow puts it into its combined message (a message to the rank itself only counts) and
+ * returns the error of packing it. */
 void cpl_pt2pt_learn_order(struct cpl_comm_state *state);
 bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag);
 int cpl_pt2pt_follow(struct cpl_pt2pt *p, const struct cpl_segment *segment,

@@ -1,7 +1,6 @@
 /* Learning who sends to whom (doc/point-to-point.md): counts by peer and batches by signature; and
  * what became of the exchanges, for later agreements and the report. */
 #include "planner/base/hash.h"
-#include "shim/meet/agree.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/report/report.h"
 #include "shim/state/comm_state.h"
@@ -27,33 +26,28 @@ static void drop(struct cpl_notes *notes, int from)
     memmove(notes->note, notes->note + from, (size_t)notes->n * sizeof *notes->note);
 }
 
-/* Room for one more note: older ones are dropped when there are too many. */
-static bool make_room(struct cpl_notes *notes)
+void cpl_notes_add(struct cpl_notes *notes, enum cpl_note_kind kind, int peer, int tag)
 {
+    const int last = notes->n - 1;
+    if (kind == CPL_NOTE_COLLECTIVE && last >= 0 && notes->note[last].kind == CPL_NOTE_COLLECTIVE)
+        notes->n = last;
     if (!notes->note)
         notes->note = malloc(MOST_NOTES * sizeof *notes->note);
     if (notes->n == MOST_NOTES)
         drop(notes, notes->n / 2);
-    return notes->note;
-}
-
-void cpl_notes_add(struct cpl_notes *notes, enum cpl_note_kind kind, int peer, int tag)
-{
-    if (kind == CPL_NOTE_COLLECTIVE && notes->n > 0 &&
-        notes->note[notes->n - 1].kind == CPL_NOTE_COLLECTIVE)
-        notes->note[notes->n - 1].peer = peer;
-    else if (make_room(notes)) /* else noting begins when there is memory */
+    if (notes->note) /* else noting begins when there is memory */
         notes->note[notes->n++] = (struct cpl_note){kind, peer, tag};
 }
 
-/* The collective since which this rank has sent each batch that recurs often enough; 0: there is
- * none. */
-static int64_t needed_since(const struct cpl_pt2pt_learned *learned)
+/* since: the collective from which on this rank has sent each batch that recurs often enough; 0:
+ * there is none. */
+void cpl_notes_shorten(struct cpl_pt2pt_learned *learned, MPI_Comm comm)
 {
-    int n[CPL_MAX_SIGNATURES] = {0};
-    int64_t since = 0;
-    for (int k = learned->notes.n - 1; k >= 0; k--) {
-        const struct cpl_note *note = &learned->notes.note[k];
+    struct cpl_notes *notes = &learned->notes;
+    int n[CPL_MAX_SIGNATURES] = {0}, from = 0;
+    int64_t since = 0, of_all = 0;
+    for (int k = notes->n - 1; k >= 0; k--) {
+        const struct cpl_note *note = &notes->note[k];
         if (note->kind == CPL_NOTE_COLLECTIVE && since == 0)
             since = note->peer;
         else if (note->kind == CPL_NOTE_WINDOW_END && note->peer >= 0 &&
@@ -61,14 +55,6 @@ static int64_t needed_since(const struct cpl_pt2pt_learned *learned)
                  n[note->peer]++ < ENOUGH_TIMES)
             since = 0;
     }
-    return since;
-}
-
-void cpl_notes_shorten(struct cpl_pt2pt_learned *learned, MPI_Comm comm)
-{
-    struct cpl_notes *notes = &learned->notes;
-    int64_t since = needed_since(learned), of_all = 0;
-    int from = 0;
     if (cpl_collective_Allreduce(&since, &of_all, 1, MPI_INT64_T, MPI_MIN, comm) != MPI_SUCCESS)
         return;
     while (from < notes->n &&
@@ -84,11 +70,6 @@ void cpl_notes_free(struct cpl_notes *notes)
     *notes = (struct cpl_notes){.n = 0};
 }
 
-static uint64_t hash_of(int a, int b)
-{
-    return cpl_hash_mix((uint64_t)(uint32_t)a << 32 | (uint32_t)b);
-}
-
 bool cpl_pt2pt_start(struct cpl_comm_state *state)
 {
     if (state->pt2pt->started)
@@ -98,7 +79,6 @@ bool cpl_pt2pt_start(struct cpl_comm_state *state)
     p->learned.signature = calloc(CPL_MAX_SIGNATURES, sizeof *p->learned.signature);
     p->started = p->learned.signature;
     cpl_meeting_end_grant(state); /* they matter from now on */
-    p->reducing = CPL_EMBED_REFUSED;
     if (!p->started)
         p->blind = CPL_LEFT_UNABLE;
     return p->started;
@@ -125,7 +105,7 @@ bool cpl_pt2pt_batch_add(struct cpl_batch *batch, int dest, int tag, int64_t byt
         batch->hash = 0;
     batch->reduced = CPL_EMBED_REFUSED;
     batch->message[batch->n++] = (struct cpl_batch_message){dest, tag, bytes, 0};
-    batch->hash += hash_of(dest, tag);
+    batch->hash += cpl_hash_mix((uint64_t)(uint32_t)dest << 32 | (uint32_t)tag);
     return true;
 }
 
@@ -134,34 +114,7 @@ static void note(struct cpl_pt2pt *p, enum cpl_note_kind kind, int peer, int tag
 {
     cpl_context.busy.n_open_batches += !p->open;
     p->open = true;
-    if (!p->sampled)
-        cpl_notes_add(&p->learned.notes, kind, peer, tag);
-}
-
-/* The first batches of a communicator are timed, then one in 13: a prime, so that exchanges that
- * take turns are all timed. */
-#define FIRST_TIMED 32
-#define TIMED_EVERY 13
-
-void cpl_profile_finish(const struct cpl_pt2pt *p)
-{
-    struct cpl_timed_batch *timed = &cpl_context.busy.timed;
-    if (!timed->of || (p && p != timed->of))
-        return;
-    struct cpl_signature *s = timed->signature;
-    if (s && !s->durations)
-        s->durations = calloc(1, sizeof *s->durations);
-    if (s && s->durations && timed->end > timed->start)
-        cpl_samples_add(s->durations, timed->end - timed->start);
-    *timed = (struct cpl_timed_batch){.of = NULL};
-}
-
-static void time_batch(struct cpl_pt2pt *p)
-{
-    cpl_profile_finish(NULL);
-    if (p->learned.n_batches >= FIRST_TIMED && p->learned.n_batches % TIMED_EVERY != 0)
-        return;
-    cpl_context.busy.timed = (struct cpl_timed_batch){.of = p, .start = PMPI_Wtime()};
+    cpl_notes_add(&p->learned.notes, kind, peer, tag);
 }
 
 void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64_t bytes)
@@ -172,8 +125,6 @@ void cpl_pt2pt_learn_send(struct cpl_comm_state *state, int dest, int tag, int64
     cpl_balance_count(&state->balance, 1, state->rank, dest, tag);
     if (cpl_pt2pt_counts_only(p))
         return;
-    if (p->batch.n == 0 && cpl_context.settings.mode == CPL_MODE_PROFILE)
-        time_batch(p);
     note(p, CPL_NOTE_SENT, dest, tag);
     if (!cpl_pt2pt_batch_add(&p->batch, dest, tag, bytes) || p->batch.n == MOST_MESSAGES)
         cpl_pt2pt_close_batch(p);
@@ -191,7 +142,7 @@ void cpl_pt2pt_learn_receive(struct cpl_comm_state *state, int source, int tag, 
         return;
     if (!blocking)
         note(p, CPL_NOTE_POSTED, source, tag);
-    else if (!p->sampled)
+    else
         cpl_notes_add(&p->learned.notes, CPL_NOTE_RECEIVED, source, tag);
 }
 
@@ -201,11 +152,6 @@ struct cpl_signature *cpl_pt2pt_find_signature(struct cpl_pt2pt *p, uint64_t has
         if (p->learned.signature[k].hash == hash && p->learned.signature[k].n == n)
             return &p->learned.signature[k];
     return NULL;
-}
-
-bool cpl_pt2pt_recurs(const struct cpl_signature *s)
-{
-    return s->times >= CPL_RECURS_TIMES;
 }
 
 /* Whether a rank has seen enough to say that no batch of several destinations will recur. */
@@ -233,22 +179,10 @@ int cpl_pt2pt_place_of(const struct cpl_signature *s, int dest)
     return found ? (int)(found - s->to) : -1;
 }
 
-/* Makes of its messages the destinations in ascending order, each once. */
-static void list_destinations(struct cpl_signature *s)
-{
-    qsort(s->to, (size_t)s->n, sizeof *s->to, by_dest);
-    for (int k = 0; k < s->n; k++)
-        if (s->n_dests > 0 && s->to[k].dest == s->to[s->n_dests - 1].dest)
-            s->to[s->n_dests - 1].bytes += s->to[k].bytes;
-        else
-            s->to[s->n_dests++] = s->to[k];
-}
-
 static void free_signature(struct cpl_signature *s)
 {
     free(s->to);
     free(s->message);
-    free(s->durations);
 }
 
 static struct cpl_signature *add_signature(struct cpl_pt2pt *p)
@@ -267,7 +201,12 @@ static struct cpl_signature *add_signature(struct cpl_pt2pt *p)
     }
     memcpy(s->message, batch->message, (size_t)batch->n * sizeof *s->message);
     memcpy(s->to, batch->message, (size_t)batch->n * sizeof *s->to);
-    list_destinations(s);
+    qsort(s->to, (size_t)s->n, sizeof *s->to, by_dest);
+    for (int k = 0; k < s->n; k++)
+        if (s->n_dests > 0 && s->to[k].dest == s->to[s->n_dests - 1].dest)
+            s->to[s->n_dests - 1].bytes += s->to[k].bytes;
+        else
+            s->to[s->n_dests++] = s->to[k];
     p->learned.n_signatures++;
     return s;
 }
@@ -279,13 +218,10 @@ static struct cpl_signature *end_batch(struct cpl_pt2pt *p)
     if (!s)
         s = add_signature(p);
     if (s) {
-        s->times += p->sampled ? CPL_SAMPLED_EVERY : 1;
-        enum cpl_embed_verdict next = p->reducing ? p->reducing : p->batch.reduced;
-        s->n_reduced += next != CPL_EMBED_REFUSED;
-        s->n_in_any_order += next == CPL_EMBED_ANY_ORDER;
+        s->times++;
+        s->n_reduced += p->batch.reduced != CPL_EMBED_REFUSED;
+        s->n_in_any_order += p->batch.reduced == CPL_EMBED_ANY_ORDER;
     }
-    if (cpl_context.busy.timed.of == p && !cpl_context.busy.timed.signature)
-        cpl_context.busy.timed.signature = s;
     p->learned.n_batches++;
     p->batch.n = 0;
     if (p->learned.n_batches % VARIED_BATCHES == 0)
@@ -300,9 +236,8 @@ void cpl_pt2pt_close_batch(struct cpl_pt2pt *p)
     p->open = false;
     cpl_context.busy.n_open_batches--;
     struct cpl_signature *s = p->batch.n > 0 ? end_batch(p) : NULL;
-    if (!p->sampled)
-        cpl_notes_add(&p->learned.notes, CPL_NOTE_WINDOW_END,
-                      s ? (int)(s - p->learned.signature) : -1, 0);
+    cpl_notes_add(&p->learned.notes, CPL_NOTE_WINDOW_END, s ? (int)(s - p->learned.signature) : -1,
+                  0);
 }
 
 void cpl_pt2pt_free(struct cpl_comm_state *state)
@@ -310,7 +245,6 @@ void cpl_pt2pt_free(struct cpl_comm_state *state)
     struct cpl_pt2pt *p = state->pt2pt;
     if (p->open)
         cpl_context.busy.n_open_batches--;
-    cpl_profile_finish(p);
     for (int k = 0; k < p->learned.n_signatures; k++)
         free_signature(&p->learned.signature[k]);
     free(p->learned.signature);
@@ -323,23 +257,17 @@ void cpl_pt2pt_free(struct cpl_comm_state *state)
     free(p->plans.summary);
 }
 
-static void rest(struct cpl_comm_state *state)
+void cpl_pt2pt_rest(struct cpl_comm_state *state)
 {
     state->pt2pt->phase = CPL_PT2PT_RESTING;
     cpl_comm_state_forget_recent();
-}
-
-void cpl_pt2pt_rest(struct cpl_comm_state *state)
-{
-    state->balance = (struct cpl_balance){.n = 0};
-    rest(state);
 }
 
 void cpl_pt2pt_look_away(struct cpl_comm_state *state)
 {
     cpl_pt2pt_close_batch(state->pt2pt);
     state->pt2pt->lesson = state->pt2pt->learned.recurred_at;
-    rest(state);
+    cpl_pt2pt_rest(state);
 }
 
 /* --- what became of exchanges */
@@ -358,17 +286,6 @@ struct cpl_known_exchange *cpl_profile_name(struct cpl_pt2pt *p, const struct cp
     known->exchange[known->n] = (struct cpl_known_exchange){
         .hash = found->hash, .tag = found->tag, .ordinal = ordinal, .signature = -1};
     return &known->exchange[known->n++];
-}
-
-bool cpl_profile_has(struct cpl_comm_state *state, const struct cpl_known_exchange *x,
-                     enum cpl_embed_verdict reduced)
-{
-    if (!x->left || cpl_context.settings.mode == CPL_MODE_PROFILE)
-        return x->left;
-    if (x->search == CPL_SEARCH_SHORT && state->pt2pt->plans.planning.search == CPL_SEARCH_FULL)
-        return false;
-    enum cpl_embed_verdict mine = x->signature >= 0 ? reduced : CPL_EMBED_ANY_ORDER;
-    return !cpl_agree_all(state->private_comm, mine > x->reduced);
 }
 
 double cpl_profile_calls(const struct cpl_known_exchange *x, const struct cpl_signature *signatures)
@@ -412,23 +329,18 @@ struct cpl_record_windows cpl_profile_windows(const struct cpl_comm_state *state
  * come after the last one. */
 #define ALL_PER_EARLY 4
 
-/* Whether batches have come to recur after the last meeting only. */
-static bool has_met_early_only(const struct cpl_pt2pt *p)
-{
-    bool any = false;
-    for (int k = 0; k < p->learned.n_signatures; k++)
-        any |= cpl_pt2pt_recurs(&p->learned.signature[k]);
-    return any && ALL_PER_EARLY * p->learned.n_before < p->learned.n_batches;
-}
-
 static int why_left_alone(const struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
-    if (p->phase == CPL_PT2PT_LEARNING && state->meeting.denied)
+    const bool learns = p->phase == CPL_PT2PT_LEARNING;
+    bool any = false;
+    for (int k = 0; k < p->learned.n_signatures; k++)
+        any |= cpl_pt2pt_recurs(&p->learned.signature[k]);
+    if (learns && state->meeting.denied)
         return CPL_LEFT_THREADS;
-    if (p->phase == CPL_PT2PT_LEARNING && p->reason == CPL_LEFT_NOTHING_RECURS &&
-        has_met_early_only(p))
-        return CPL_LEFT_NO_MEETING;
+    if (learns && p->reason == CPL_LEFT_NOTHING_RECURS && any &&
+        ALL_PER_EARLY * p->learned.n_before < p->learned.n_batches)
+        return CPL_LEFT_NO_MEETING; /* batches have come to recur after the last meeting only */
     return p->reason ? p->reason : CPL_LEFT_TOO_FEW_COLLECTIVES;
 }
 
@@ -457,27 +369,20 @@ void cpl_profile_report(struct cpl_comm_state *state)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     const struct cpl_known_exchanges *known = &p->known;
-    double mine[2 * CPL_MOST_NAMES] = {0}, most[2 * CPL_MOST_NAMES] = {0}; /* calls, seconds */
+    double calls[CPL_MOST_NAMES] = {0}, most[CPL_MOST_NAMES] = {0};
     if (!cpl_report_is_wanted())
         return;
     report_alone(state);
     if (known->n_left == 0 || state->private_comm == MPI_COMM_NULL)
         return;
-    cpl_profile_finish(p);
-    for (int k = 0; k < known->n; k++) {
-        const struct cpl_known_exchange *x = &known->exchange[k];
-        const struct cpl_signature *s =
-            x->signature >= 0 ? &p->learned.signature[x->signature] : NULL;
-        mine[2 * k] = cpl_profile_calls(x, p->learned.signature);
-        mine[2 * k + 1] = s && s->durations ? cpl_samples_median(s->durations) : 0;
-    }
-    cpl_collective_Reduce(mine, most, 2 * known->n, MPI_DOUBLE, MPI_MAX, 0, state->private_comm);
+    for (int k = 0; k < known->n; k++)
+        calls[k] = cpl_profile_calls(&known->exchange[k], p->learned.signature);
+    cpl_collective_Reduce(calls, most, known->n, MPI_DOUBLE, MPI_MAX, 0, state->private_comm);
     for (int k = 0; k < known->n && known->summary; k++) {
         struct cpl_record r = record_of(state);
         if (!known->exchange[k].left)
             continue;
-        r.calls = (int64_t)(most[2 * k] + 0.5);
-        r.direct_seconds = most[2 * k] * most[2 * k + 1];
+        r.calls = (int64_t)(most[k] + 0.5);
         r.windows = cpl_profile_windows(state);
         r.summary = known->summary[k];
         r.reason = known->summary[k].reason;

@@ -47,30 +47,26 @@ void cpl_pt2pt_learn_order(struct cpl_comm_state *state)
     }
 }
 
-/* Whether the batch that the cycle expects is followed and begins with this message. */
-static bool begins(const struct cpl_pt2pt *p, int dest, int tag)
+static bool comes(const struct cpl_signature *s, int k, int dest, int tag)
 {
-    int k = p->cycle.n > 0 ? p->cycle.step[p->cycle.at].signature : -1;
-    const struct cpl_signature *s = k >= 0 ? &p->learned.signature[k] : NULL;
-    return s && s->follows && s->message[0].dest == dest && s->message[0].tag == tag;
+    return s->message[k].dest == dest && s->message[k].tag == tag;
 }
 
+/* Unless a batch is being followed, whether the one that the cycle expects is followed, and begins
+ * with this message. */
 bool cpl_pt2pt_follows(struct cpl_pt2pt *p, int dest, int tag)
 {
-    const struct cpl_signature *s = p->following.signature;
-    if (s) {
-        const struct cpl_batch_message *next = &s->message[p->following.n];
-        if (next->dest == dest && next->tag == tag)
-            return true;
-        cpl_pt2pt_abandon(p);
-    }
-    if (p->batch.n > 0 || !begins(p, dest, tag))
+    if (p->following.signature && comes(p->following.signature, p->following.n, dest, tag))
+        return true;
+    cpl_pt2pt_abandon(p);
+    if (p->batch.n > 0 || p->cycle.n == 0)
         return false;
     const struct cpl_step *step = &p->cycle.step[p->cycle.at];
-    if (step->plan == CPL_NO_PLAN)
+    struct cpl_signature *s =
+        step->plan != CPL_NO_PLAN ? &p->learned.signature[step->signature] : NULL;
+    if (!s || !s->follows || !comes(s, 0, dest, tag))
         return false;
-    p->following = (struct cpl_pt2pt_following){.signature = &p->learned.signature[step->signature],
-                                                .plan = step->plan};
+    p->following = (struct cpl_pt2pt_following){.signature = s, .plan = step->plan};
     cpl_context.busy.n_open_batches++;
     cpl_combined_begin(&p->line->combined, p->following.plan);
     return true;
@@ -200,36 +196,13 @@ bool cpl_pt2pt_fits(struct cpl_comm_state *state)
     return (all[0] | all[1] | all[2] | all[3]) == 0;
 }
 
-static bool is_busy(const struct cpl_comm_state *state)
-{
-    const struct cpl_pt2pt *p = state->pt2pt;
-    return !cpl_match_is_idle(&p->line->match) || p->line->synchronous || p->batch.n > 0 ||
-           p->following.signature || cpl_buffered_any(state->private_comm);
-}
-
 bool cpl_pt2pt_drain(struct cpl_comm_state *state)
 {
-    cpl_pt2pt_abandon(state->pt2pt);
-    cpl_line_drain(state);
-    return cpl_agree_all(state->private_comm, !is_busy(state));
-}
-
-bool cpl_pt2pt_keep(struct cpl_comm_state *state)
-{
-    if (!cpl_pt2pt_drain(state))
-        return false;
-    cpl_line_keep(state);
-    cpl_pt2pt_rest(state);
-    return true;
-}
-
-bool cpl_pt2pt_take_up(struct cpl_comm_state *state)
-{
     struct cpl_pt2pt *p = state->pt2pt;
-    if (!cpl_pt2pt_fits(state))
-        return false;
-    p->phase = CPL_PT2PT_MANAGED;
-    p->part.ripe = false;
-    cpl_line_manage(state);
-    return true;
+    cpl_pt2pt_abandon(p);
+    cpl_line_drain(state);
+    bool busy = !cpl_match_is_idle(&p->line->match) || p->line->synchronous || p->batch.n > 0 ||
+                p->following.signature || cpl_buffered_any(state->private_comm);
+    state->balance = (struct cpl_balance){.n = 0};
+    return cpl_agree_all(state->private_comm, !busy);
 }

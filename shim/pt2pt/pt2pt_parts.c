@@ -1,7 +1,6 @@
 /* Communicators of fewer ranks, and those that meet where others do (pt2pt_parts.h). */
 #include "shim/pt2pt/pt2pt_parts.h"
 
-#include "shim/base/log.h"
 #include "shim/meet/agree.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/state/comm_state.h"
@@ -21,23 +20,13 @@ bool cpl_parts_are_served(const struct cpl_comm_state *state)
     return !is_part(state) || cpl_context.busy.parts;
 }
 
-/* The words of a vote, of which the least counts. */
-enum { ABLE, RIPE, MANAGED, N_WORDS };
+/* The words of a vote, of which the least counts. Behind those about parts: the number of who wants
+ * to join, how many collectives may pass before another one meets, and for each that has joined
+ * whether this rank can meet for it. */
+enum { ABLE, RIPE, MANAGED, CANDIDATE, DISTANCE, HERE, N_WORDS = HERE + CPL_MOST_JOINED };
 
-static struct cpl_date *date(struct cpl_comm_state *state)
+static void vote_for_parts(int64_t *words)
 {
-    return is_part(state) ? NULL : &state->pt2pt->part.date;
-}
-
-static int64_t longest(const struct cpl_comm_state *state)
-{
-    (void)state;
-    return cpl_context.busy.parts && !cpl_context.service.shared ? LONGEST_PAUSE : CPL_NEVER;
-}
-
-static void vote(struct cpl_comm_state *state, int64_t *words)
-{
-    (void)state;
     words[ABLE] = cpl_context.n_epochs == 0 && !cpl_context.met_others;
     for (const struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
         CPL_EACH_HOOKS(hooks)
@@ -69,8 +58,10 @@ static void hasten(void)
     for (struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
         CPL_EACH_HOOKS(hooks)
         {
-            if (is_part(s) && hooks->part_need && hooks->part_need(s) == CPL_PART_WAITS)
-                hooks->part_hasten(s);
+            bool waits = is_part(s) && hooks->part_need && hooks->part_need(s) == CPL_PART_WAITS;
+            struct cpl_date *awaited = waits ? hooks->item->date(s) : NULL;
+            if (awaited)
+                cpl_date_hasten(awaited, s->meeting.n, 1);
         }
 }
 
@@ -80,18 +71,12 @@ enum cpl_part_need cpl_pt2pt_part_need(const struct cpl_comm_state *state)
         return CPL_PART_SERVED;
     bool learns = state->pt2pt->started && state->pt2pt->phase == CPL_PT2PT_LEARNING;
     bool waits =
-        state->pt2pt->part.ripe && (state->pt2pt->phase == CPL_PT2PT_LEARNING || state->line->kept);
+        state->pt2pt->ripe && (state->pt2pt->phase == CPL_PT2PT_LEARNING || state->line->kept);
     return waits ? CPL_PART_WAITS : learns ? CPL_PART_LEARNS : CPL_PART_NOTHING;
 }
 
-void cpl_pt2pt_part_hasten(struct cpl_comm_state *state)
+static enum cpl_settled settle_parts(struct cpl_comm_state *state, const int64_t *words)
 {
-    cpl_date_hasten(&state->pt2pt->date, state->meeting.n, 1);
-}
-
-static enum cpl_settled settle(struct cpl_comm_state *state, bool regular, const int64_t *words)
-{
-    (void)regular;
     if (cpl_context.busy.parts && words[RIPE] == 0 && words[MANAGED] == 0)
         set(false);
     if (cpl_context.busy.parts || words[RIPE] == 0)
@@ -102,21 +87,9 @@ static enum cpl_settled settle(struct cpl_comm_state *state, bool regular, const
         return CPL_SETTLED;
     set(true);
     hasten();
-    cpl_date_hasten(&state->pt2pt->part.family, state->meeting.n,
-                    1); /* if they meet where it does */
-    if (state->rank == 0)
-        cpl_log(CPL_LOG_INFO, "pt2pt", "communicators of fewer ranks may be carried");
+    cpl_date_hasten(&state->pt2pt->parts, state->meeting.n, 1); /* if they meet where it does */
     return CPL_SETTLED;
 }
-
-static const struct cpl_item item = {.first = 4,
-                                     .n_least = N_WORDS,
-                                     .date = date,
-                                     .longest = longest,
-                                     .vote = vote,
-                                     .settle = settle};
-
-const struct cpl_hooks cpl_parts_hooks = {.item = &item};
 
 void cpl_parts_end(void)
 {
@@ -126,10 +99,9 @@ void cpl_parts_end(void)
 
 /* --- communicators that meet where others do
  *
- * At dates of their own the ranks of one with all ranks, the host, vote which communicator joins
- * next. A rank may have freed one already that others still have: so each rank also says for each
- * that has joined whether it is there, and where one is not, all ranks let it go before anybody
- * meets for it. */
+ * The ranks of one with all ranks, the host, vote which communicator joins next. A rank may have
+ * freed one already that others still have: so each rank also says for each that has joined whether
+ * it is there, and where one is not, all ranks let it go before anybody meets for it. */
 
 #define FEW 4 /* collectives of its own: with as many a communicator is learned of by itself */
 
@@ -226,16 +198,6 @@ static bool wants_to_join(const struct cpl_comm_state *state)
          s##_at++)                                                                                 \
         if (s)
 
-/* The words of a vote, of which the least counts: the number of who wants to join, how many
- * collectives may pass before another one meets, and for each that has joined whether this rank can
- * meet for it. */
-enum { CANDIDATE, DISTANCE, HERE, N_KIN_WORDS = HERE + CPL_MOST_JOINED };
-
-static struct cpl_date *date_kin(struct cpl_comm_state *state)
-{
-    return lends(state) ? &state->pt2pt->part.family : NULL;
-}
-
 /* While another one learns it must see what comes between its messages. */
 static bool sees_all(const struct cpl_comm_state *state)
 {
@@ -247,15 +209,6 @@ static bool sees_all(const struct cpl_comm_state *state)
         any |= s->pt2pt->phase != CPL_PT2PT_ALONE && s->pt2pt->phase != CPL_PT2PT_RESTING;
     }
     return any;
-}
-
-static int64_t find_candidate(const struct cpl_comm_state *host)
-{
-    int64_t found = NONE;
-    for (const struct cpl_comm_state *s = cpl_context.comms.first; s; s = s->next)
-        if (s != host && s->meeting.family.number < found && wants_to_join(s))
-            found = s->meeting.family.number;
-    return found;
 }
 
 /* The first place that is free; CPL_MOST_JOINED: none is. */
@@ -270,8 +223,12 @@ static int find_place(void)
 static void vote_kin(struct cpl_comm_state *state, int64_t *words)
 {
     const struct cpl_families *family = &cpl_context.comms.family;
-    words[CANDIDATE] = find_place() < CPL_MOST_JOINED ? find_candidate(state) : NONE;
+    const bool has_place = find_place() < CPL_MOST_JOINED;
+    words[CANDIDATE] = NONE;
     words[DISTANCE] = CPL_NEVER;
+    for (const struct cpl_comm_state *s = cpl_context.comms.first; s && has_place; s = s->next)
+        if (s != state && s->meeting.family.number < words[CANDIDATE] && wants_to_join(s))
+            words[CANDIDATE] = s->meeting.family.number;
     EACH_JOINED(s)
     {
         int64_t distance = cpl_meeting_distance(s);
@@ -308,13 +265,12 @@ static void let_go(int place)
     family->joined[place] = 0;
 }
 
-/* What has joined counts from now on. */
-static enum cpl_settled settle_kin(struct cpl_comm_state *state, bool regular, const int64_t *words)
+/* What has joined counts from now on. Returns whether the ranks are to vote again. */
+static bool settle_kin(struct cpl_comm_state *state, const int64_t *words)
 {
     struct cpl_families *family = &cpl_context.comms.family;
     int64_t n = state->meeting.n - state->meeting.family.seen;
     bool any = false;
-    (void)regular;
     for (int k = 0; k < CPL_MOST_JOINED; k++) {
         if (family->joined[k] > 0 && !words[HERE + k])
             let_go(k);
@@ -329,17 +285,46 @@ static enum cpl_settled settle_kin(struct cpl_comm_state *state, bool regular, c
     if (words[CANDIDATE] < NONE)
         join(words[CANDIDATE]);
     if (words[CANDIDATE] < NONE || (any && n > 0))
-        return CPL_SETTLED_MORE; /* now the others' next dates are known */
+        return true; /* now the others' next dates are known */
     if (words[DISTANCE] < CPL_NEVER)
-        cpl_date_hasten(&state->pt2pt->part.family, state->meeting.n, words[DISTANCE] + 1);
-    return CPL_SETTLED;
+        cpl_date_hasten(&state->pt2pt->parts, state->meeting.n, words[DISTANCE] + 1);
+    return false;
 }
 
-static const struct cpl_item kin_item = {.first = FEW,
-                                         .n_least = N_KIN_WORDS,
-                                         .date = date_kin,
-                                         .sees_all = sees_all,
-                                         .vote = vote_kin,
-                                         .settle = settle_kin};
+/* --- the item of both */
 
-const struct cpl_hooks cpl_family_hooks = {.item = &kin_item};
+static struct cpl_date *date(struct cpl_comm_state *state)
+{
+    return is_part(state) ? NULL : &state->pt2pt->parts;
+}
+
+static int64_t longest(const struct cpl_comm_state *state)
+{
+    (void)state;
+    return cpl_context.busy.parts && !cpl_context.service.shared ? LONGEST_PAUSE : CPL_NEVER;
+}
+
+static void vote(struct cpl_comm_state *state, int64_t *words)
+{
+    vote_for_parts(words);
+    if (lends(state))
+        vote_kin(state, words);
+}
+
+static enum cpl_settled settle(struct cpl_comm_state *state, bool regular, const int64_t *words)
+{
+    (void)regular;
+    enum cpl_settled parts = settle_parts(state, words);
+    bool more = lends(state) && settle_kin(state, words);
+    return more ? CPL_SETTLED_MORE : parts;
+}
+
+static const struct cpl_item item = {.first = FEW,
+                                     .n_least = N_WORDS,
+                                     .date = date,
+                                     .longest = longest,
+                                     .sees_all = sees_all,
+                                     .vote = vote,
+                                     .settle = settle};
+
+const struct cpl_hooks cpl_parts_hooks = {.item = &item};

@@ -31,21 +31,13 @@ void cpl_pt2pt_turn_window(struct cpl_comm_state *state)
 
 static void set_date(struct cpl_comm_state *state, int64_t n)
 {
-    state->pt2pt->date.next = state->pt2pt->date.regular = state->meeting.n + n;
+    cpl_date_put_off(&state->pt2pt->date, state->meeting.n, n);
 }
 
 static void begin_window(struct cpl_comm_state *state)
 {
     set_date(state, state->pt2pt->plans.turn.length);
     cpl_pt2pt_turn_window(state);
-}
-
-/* The ranks may have met sooner or later than a window is long. */
-static double seconds_a_collective(const struct cpl_comm_state *state)
-{
-    const struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
-    int64_t n = state->meeting.n - turn->began;
-    return turn->at > 0 && n > 0 ? (PMPI_Wtime() - turn->at) / (double)n : 0;
 }
 
 void cpl_pt2pt_turn_begin(struct cpl_comm_state *state)
@@ -65,13 +57,6 @@ static bool is_dear(const struct cpl_comm_state *state, double more, int64_t ns_
 {
     int64_t n = state->meeting.n - state->pt2pt->plans.turn.began;
     return more > 0 && more * (double)n > (double)ns_to_spend;
-}
-
-static bool is_long(const struct cpl_comm_state *state, int64_t ns)
-{
-    const struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
-    double seconds = 1e-9 * (double)ns / state->size * (double)(state->meeting.n - turn->began);
-    return seconds >= SECONDS || turn->length >= LONGEST;
 }
 
 /* Notes for the account what the plans have gained (or lost: negative) in so many collectives. */
@@ -96,7 +81,8 @@ static bool ends_window(struct cpl_comm_state *state, int64_t ns, int64_t ns_to_
     turn->ns_rerouted = ns;
     if (turn->ns_mpi > 0 && is_dear(state, (double)(ns - turn->ns_mpi), ns_to_spend))
         return true;
-    bool was_long = is_long(state, ns);
+    double seconds = 1e-9 * (double)ns / state->size * (double)(state->meeting.n - turn->began);
+    bool was_long = seconds >= SECONDS || turn->length >= LONGEST;
     if (was_long && turn->warm)
         return true;
     turn->warm |= was_long;
@@ -124,89 +110,58 @@ static enum cpl_settled turn_by_plans(struct cpl_comm_state *state, int64_t ns, 
         turn->n_rerouted = turn->ns_rerouted = 0;
         turn->warm = true;
     }
-    if (!cpl_pt2pt_keep(state))
+    if (!cpl_pt2pt_drain(state))
         return CPL_NOT_SETTLED;
+    cpl_line_keep(state);
+    cpl_pt2pt_rest(state);
     cpl_pt2pt_turn_window(state);
     return CPL_SETTLED;
 }
 
-static void tell(const struct cpl_comm_state *state, const char *who)
-{
-    const struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
-    if (state->rank == 0)
-        cpl_log(CPL_LOG_INFO, "pt2pt",
-                "%d ranks: from one collective to the next %.1f us by MPI, %.1f rerouted: %s",
-                state->size, 1e-3 * (double)turn->ns_mpi / state->size,
-                1e-3 * (double)turn->ns_rerouted / state->size, who);
-}
-
-/* MPI keeps the communicator until both are compared again. */
-static void leave_to_mpi(struct cpl_comm_state *state)
+/* MPI, or the plans if these are faster, keep the communicator until both are compared again. */
+static void leave_to(struct cpl_comm_state *state, bool plans)
 {
     struct cpl_pt2pt *p = state->pt2pt;
-    p->plans.pause = p->plans.pause ? 4 * p->plans.pause : 256;
-    p->plans.turn.compares = false;
     struct cpl_record_windows told = cpl_profile_windows(state);
-    p->reason = told.plan_us > told.mpi_us ? CPL_LEFT_SLOWED : CPL_LEFT_EVEN;
-    set_date(state, p->plans.pause);
-    tell(state, "MPI's from now on");
-}
-
-static void leave_to_plans(struct cpl_comm_state *state)
-{
-    struct cpl_pt2pt *p = state->pt2pt;
-    p->plans.pause = 0;
     p->plans.turn.compares = false;
     p->plans.turn.next = TIMES_AGAIN * state->meeting.n;
-    p->reason = CPL_LEFT_NOT;
-    set_date(state, state->meeting.n);
-    tell(state, "rerouted from now on");
+    p->plans.pause = plans ? 0 : p->plans.pause ? 4 * p->plans.pause : 256;
+    p->reason = plans ? CPL_LEFT_NOT : told.plan_us > told.mpi_us ? CPL_LEFT_SLOWED : CPL_LEFT_EVEN;
+    set_date(state, plans ? state->meeting.n : p->plans.pause);
 }
 
-/* The plans carry messages again, as soon as no message is under way by MPI. */
-static bool take_up(struct cpl_comm_state *state)
-{
-    struct cpl_pt2pt *p = state->pt2pt;
-    p->part.ripe = !cpl_parts_are_served(state);
-    set_date(state, p->plans.turn.length);
-    if (p->part.ripe || !cpl_pt2pt_take_up(state))
-        return false;
-    cpl_pt2pt_turn_window(state);
-    return true;
-}
-
-/* Notes what MPI takes, beside the window of the plans before. Not when it has been MPI's for
- * longer only because messages were under way. */
-static void note_pair(struct cpl_comm_state *state, int64_t ns)
-{
-    struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
-    if (turn->n_rerouted == 0 || ns == 0)
-        return;
-    turn->ns_mpi = ns;
-    cpl_pairs_add(&turn->pairs, (double)ns, (double)turn->ns_rerouted);
-    settle_account(state, turn->n_rerouted);
-    turn->n_rerouted = 0;
-}
-
+/* MPI has carried a window, or its pause is over: it goes on, or the plans carry messages again as
+ * soon as none is under way by MPI. */
 static enum cpl_settled turn_by_mpi(struct cpl_comm_state *state, int64_t ns, int64_t ns_to_spend)
 {
-    struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
-    if (turn->compares)
-        note_pair(state, ns);
-    else if (ns_to_spend > 0)
+    struct cpl_pt2pt *p = state->pt2pt;
+    struct cpl_pt2pt_turn *turn = &p->plans.turn;
+    /* not when it has been MPI's for longer only because messages were under way */
+    if (turn->compares && turn->n_rerouted > 0 && ns > 0) {
+        turn->ns_mpi = ns;
+        cpl_pairs_add(&turn->pairs, (double)ns, (double)turn->ns_rerouted);
+        settle_account(state, turn->n_rerouted);
+        turn->n_rerouted = 0;
+    }
+    if (!turn->compares && ns_to_spend > 0)
         cpl_pt2pt_turn_begin(state);
     const struct cpl_pairs *pairs = &turn->pairs;
     enum cpl_verdict verdict = cpl_pairs_judge(pairs);
     double more = pairs->n > 0 ? (pairs->other - pairs->usual) / pairs->n : 0;
     if (!turn->compares || verdict == CPL_NOT_FASTER ||
         (verdict == CPL_UNDECIDED && is_dear(state, more, ns_to_spend))) {
-        leave_to_mpi(state);
+        leave_to(state, false);
         return CPL_SETTLED;
     }
-    if (!take_up(state))
+    p->ripe = !cpl_parts_are_served(state);
+    set_date(state, turn->length);
+    if (p->ripe || !cpl_pt2pt_fits(state))
         return CPL_NOT_SETTLED;
+    p->phase = CPL_PT2PT_MANAGED;
+    cpl_line_manage(state);
+    cpl_pt2pt_turn_window(state);
     if (verdict == CPL_FASTER)
-        leave_to_plans(state);
+        leave_to(state, true);
     return CPL_SETTLED;
 }
 
@@ -220,7 +175,9 @@ _Static_assert(N_WORDS == CPL_PT2PT_N_SUMS, "words that are summed up");
 void cpl_pt2pt_review_vote(const struct cpl_comm_state *state, int64_t *words)
 {
     const struct cpl_pt2pt_turn *turn = &state->pt2pt->plans.turn;
-    words[NS] = cpl_agree_ns(seconds_a_collective(state));
+    int64_t n = state->meeting.n - turn->began; /* the ranks may have met sooner or later */
+    if (turn->at > 0 && n > 0)
+        words[NS] = cpl_agree_ns((PMPI_Wtime() - turn->at) / (double)n);
     words[KNOWS] = words[NS] > 0;
     words[NS_TO_SPEND] = cpl_agree_ns(cpl_context_balance() + (turn->compares ? turn->setup : 0));
 }
@@ -233,28 +190,24 @@ int64_t cpl_pt2pt_ns_a_collective(const struct cpl_comm_state *state, const int6
 /* Forgets what was learned, but for the counts, after a rest; on all its ranks. */
 static void forget(struct cpl_comm_state *state)
 {
-    struct cpl_pt2pt *p = state->pt2pt, was = *p;
-    p->known.summary = NULL; /* kept, with what it belongs to */
-    for (int k = 0; k < was.known.n; k++) {
-        struct cpl_known_exchange *x = &was.known.exchange[k];
+    struct cpl_pt2pt *p = state->pt2pt;
+    struct cpl_plan_summary *told = p->known.summary;
+    for (int k = 0; k < p->known.n; k++) {
+        struct cpl_known_exchange *x = &p->known.exchange[k];
         x->earlier = x->left ? cpl_profile_calls(x, p->learned.signature) : 0;
         x->signature = -1;
     }
+    p->known.summary = NULL; /* kept */
     cpl_pt2pt_free(state);
+    p->known.summary = told;
     p->line->next_number = NULL;
-    *p = (struct cpl_pt2pt){.line = was.line,
-                            .phase = CPL_PT2PT_LEARNING,
-                            .reason = was.reason,
-                            .learned.recurred_at = was.learned.recurred_at,
-                            .lesson = was.lesson,
-                            .n_vain = was.n_vain,
-                            .date = was.date,
-                            .part.date = was.part.date,
-                            .known = was.known,
-                            .blind = was.blind,
-                            .learned.n_wild = was.learned.n_wild,
-                            .learned.n_watched = was.learned.n_watched,
-                            .plans.turn = was.plans.turn};
+    p->learned = (struct cpl_pt2pt_learned){.recurred_at = p->learned.recurred_at,
+                                            .n_watched = p->learned.n_watched,
+                                            .n_wild = p->learned.n_wild};
+    p->batch = (struct cpl_batch){.n = 0};
+    p->plans = (struct cpl_pt2pt_plans){.turn = p->plans.turn};
+    p->phase = CPL_PT2PT_LEARNING;
+    p->started = p->open = p->ripe = false;
     cpl_comm_state_forget_recent();
 }
 

@@ -38,14 +38,6 @@ struct cpl_buffered {
     struct cpl_flush *flushes; /* started, and not complete */
 };
 
-/* A batch that is being timed: from its first message to the end of the last call that waited
- * before something else was sent. */
-struct cpl_timed_batch {
-    struct cpl_pt2pt *of;            /* NULL: no batch is being timed */
-    struct cpl_signature *signature; /* NULL: the batch has not been sent */
-    double start, end;
-};
-
 /* What plans are made with besides ranks' seats: from the settings' machine file (else the default)
  * and topology, which one rank reads. Plain data. */
 struct cpl_planning_costs {
@@ -108,7 +100,6 @@ struct cpl_busy {
     int n_open_batches;    /* number of communicators with messages that have not been sent */
     int n_active_requests; /* managed requests that the program has not completed */
     struct cpl_appointment appointment;
-    struct cpl_timed_batch timed; /* used in profile runs only */
     int n_managed; /* number of communicators of all ranks that are managed (pt2pt.h), and one more
                       while `parts`. Alike on all ranks of MPI_COMM_WORLD between two collective
                       calls (collective.h), as are the next two */

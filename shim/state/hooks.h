@@ -60,12 +60,9 @@ struct cpl_hooks {
     void (*prepare)(void);
 
     /* What the part needs for a communicator of fewer ranks than MPI_COMM_WORLD (pt2pt_parts.h).
-     * Local; alike on the communicator's ranks. NULL: nothing. */
+     * Where it waits, its item's date comes as soon as all ranks poll. Local; alike on the
+     * communicator's ranks. NULL: nothing. */
     enum cpl_part_need (*part_need)(const struct cpl_comm_state *state);
-
-    /* All ranks poll now: the ranks of this communicator, which waited for that, agree at their
-     * next collective. Local. */
-    void (*part_hasten)(struct cpl_comm_state *state);
 
     /* What it has to settle with the other ranks at meetings (meet/meeting.h). */
     const struct cpl_item *item;

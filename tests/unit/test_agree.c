@@ -161,14 +161,14 @@ static void test_parts(void **state)
     run(16);
     assert_true(pt2pt_all_are(CPL_PT2PT_LEARNING));
     for (int r = 0; r < N; r++)
-        assert_true(pt2pt_of(r)->part.ripe);
+        assert_true(pt2pt_of(r)->ripe);
     assert_int_equal(pt2pt_of(0)->reason, CPL_LEFT_NO_MEETING);
     assert_int_equal(pt2pt.n_planned, 1);
     pt2pt.answers.unserved = false;
     run(16);
     assert_int_equal(plan.managed_at, 32);
     assert_int_equal(pt2pt.n_planned, 2);
-    assert_false(pt2pt_of(0)->part.ripe);
+    assert_false(pt2pt_of(0)->ripe);
     pt2pt_ranks_end();
 }
 
