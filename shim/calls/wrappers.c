@@ -262,23 +262,22 @@ static int made(MPI_Comm over, const MPI_Comm *comm, const MPI_Win *window, int 
             before_other(over);                                                                    \
         return result;                                                                             \
     }
-#define ENTERED(is_placed, name, over, parameters, arguments)                                      \
+#define ENTERED(reordered, name, over, parameters, arguments)                                      \
     WATCHED watched_##name parameters                                                              \
     {                                                                                              \
-        int result;                                                                                \
         CPL_COLLECTIVE;                                                                            \
         if (IS_REFUSED(over))                                                                      \
             return PMPI_##name arguments;                                                          \
         before_other(over);                                                                        \
-        if (!(is_placed))                                                                          \
-            result = counted(over, cpl_collective_##name arguments);                               \
+        int result = counted(over, cpl_collective_##name arguments);                               \
+        reordered;                                                                                 \
         return made(over, newcomm, win, result);                                                   \
     }                                                                                              \
     PASSES(name, over, parameters, arguments)
-#define ENTERS(...)      ENTERED(false, __VA_ARGS__)
-#define WITH_RESULT(...) (__VA_ARGS__, &result)
+#define ENTERS(...) ENTERED((void)0, __VA_ARGS__)
 #define REORDERS(name, over, parameters, arguments)                                                \
-    ENTERED(reorder &&cpl_reorder_##name WITH_RESULT arguments, name, over, parameters, arguments)
+    ENTERED(if (reorder && result == MPI_SUCCESS) cpl_reorder_##name arguments, name, over,        \
+            parameters, arguments)
 #define REDUCES(name, over, parameters, arguments)                                                 \
     WATCHED watched_##name parameters                                                              \
     {                                                                                              \

@@ -218,14 +218,6 @@ static void summarize(const struct cpl_record *records, size_t n,
         cpl_log_plain("more ranks than cores (%lld): measured times are mostly waiting for a core; "
                       "carpool run --yield makes them less",
                       (long long)hosts->cores);
-    if (cpl_context.placed.n_possible > 0)
-        cpl_log_plain(
-            "%lld communicators that the program lets MPI reorder could be placed better, by the "
-            "model %.1f us instead of %.1f; CARPOOL_REORDER=auto does, for programs that take "
-            "their "
-            "ranks from them",
-            (long long)cpl_context.placed.n_possible, cpl_context.placed.after_us,
-            cpl_context.placed.before_us);
     if (file[0])
         cpl_log_plain("report in %s; `carpool report %s` shows it, with --html=PAGE as a page",
                       file, file);

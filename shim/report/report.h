@@ -41,7 +41,7 @@ struct cpl_record_windows {
 #define CPL_RECORD_WAY 16
 
 /* The version of the report's form, doc/report.schema.json: raised when members change or go. */
-#define CPL_REPORT_SCHEMA 6
+#define CPL_REPORT_SCHEMA 7
 
 /* One exchange, or several equal ones of communicators that came and went. Plain data. The first
  * rank of the communicator keeps it. */
