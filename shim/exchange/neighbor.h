@@ -46,10 +46,6 @@ struct cpl_neighbor_data {
     int64_t *out_bytes;        /* per out-message: bytes of its payload, or CPL_STRAIGHT */
     struct cpl_extra *extra;   /* messages outside the plan */
     int n_extra;
-    struct cpl_span *in_place; /* what is sent in place: it is copied first, into the room */
-    int n_in_place;
-    char *room;
-    int64_t n_room;         /* its bytes */
     struct cpl_arena arena; /* of the arrays */
     MPI_Request *requests;  /* requests of messages that go straight */
     int n_requests;
@@ -251,7 +247,6 @@ static inline int64_t cpl_neighbor_count(const struct cpl_neighbor_side *side, i
 
 struct cpl_neighbor_call {
     enum cpl_neighbor_kind kind;
-    bool in_place; /* `send` is `recv` (cpl_alltoall_describe) */
     MPI_Comm comm;
     struct cpl_neighbor_side send, recv;
     /* Set by the functions that carry it, for cpl_neighbor_passed: */
@@ -282,7 +277,7 @@ static inline bool cpl_pass_exchange(const struct cpl_neighbor_call *call)
     if (!state->exchanges)
         return false;
     struct cpl_exchange *x = &state->exchanges[call->kind];
-    if (x->pass.remaining == 0)
+    if (x->pass.remaining == 0 || call->send.buffer == MPI_IN_PLACE)
         return false;
     x->pass.remaining--;
     return true;

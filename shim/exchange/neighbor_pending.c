@@ -21,9 +21,7 @@ static struct cpl_type *type_of(struct cpl_neighbor_op *op, int k)
         return &data->out_span[k].type;
     if ((k -= a->out.n) < a->in.n)
         return &data->in_span[k].type;
-    if ((k -= a->in.n) < data->n_extra)
-        return &data->extra[k].span.type;
-    return (k -= data->n_extra) < data->n_in_place ? &data->in_place[k].type : NULL;
+    return (k -= a->in.n) < data->n_extra ? &data->extra[k].span.type : NULL;
 }
 
 /* Keeps derived types: the program may free them once the call is started. */

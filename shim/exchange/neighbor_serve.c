@@ -51,17 +51,12 @@ static void note(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
         cpl_neighbor_notes_fill(*notes, call, state, x);
 }
 
-struct cpl_comm_state *cpl_neighbor_describe(struct cpl_neighbor_call *call)
+struct cpl_comm_state *cpl_neighbor_describe(const struct cpl_neighbor_call *call)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    if (call->kind < CPL_ALLTOALLV)
+    if (!state || call->kind < CPL_ALLTOALLV)
         return state && state->watched ? state : NULL;
-    if (!state || state->inter || state->size < 2)
-        return NULL;
-    call->in_place = call->send.buffer == MPI_IN_PLACE;
-    if (call->in_place)
-        call->send = call->recv;
-    return state;
+    return state->inter || state->size < 2 || call->send.buffer == MPI_IN_PLACE ? NULL : state;
 }
 
 bool cpl_neighbor_start(struct cpl_neighbor_call *call, MPI_Request *request, int *result)
