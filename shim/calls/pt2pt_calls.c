@@ -3,7 +3,6 @@
 #include "shim/wait/progress.h"
 
 #include "shim/base/work.h"
-#include "shim/calls/pt2pt_complete.h"
 #include "shim/carry/line.h"
 #include "shim/carry/requests.h"
 #include "shim/state/comm_state.h"

@@ -1,5 +1,5 @@
-/* Completion calls (pt2pt_complete.h). */
-#include "shim/calls/pt2pt_complete.h"
+/* Completion calls (pt2pt_calls.h). */
+#include "shim/calls/pt2pt_calls.h"
 #include "shim/wait/progress.h"
 
 #include "shim/carry/requests.h"

@@ -1,5 +1,5 @@
-/* Messages of MPI while the shim learns (pt2pt_watch.h). */
-#include "shim/calls/pt2pt_watch.h"
+/* Messages of MPI while the shim learns (pt2pt_calls.h). */
+#include "shim/calls/pt2pt_calls.h"
 
 #include "shim/base/names.h"
 #include "shim/state/comm_state.h"

@@ -12,7 +12,6 @@
 #include "shim/base/environment.h"
 #include "shim/base/log.h"
 #include "shim/bind/find.h"
-#include "shim/calls/reclaim.h"
 #include "shim/calls/wrappers.h"
 #include "shim/carry/requests.h"
 #include "shim/meet/agree.h"

@@ -4,6 +4,9 @@
 
 #include <mpi.h>
 #include <stdbool.h>
+#include <stdint.h>
+
+struct cpl_comm_state;
 
 /* cpl_start_raises_level: whether the level of threads that the program asks for is below what the
  * helper thread needs; cpl_start_init_thread is then called in place of MPI_Init or
@@ -26,6 +29,16 @@ void cpl_start(void);
  * MPI_COMM_WORLD. When the shim is not active, only the report is written, by the rank that is to
  * tell why. */
 void cpl_finish(void);
+
+/* Communicators are MPI's to give, and the program's (MPICH has 2,048). Where a program has many,
+ * the library gives those back that it made for itself, and with them what it carries on the
+ * program's communicators, where nothing is under way; it makes no more then (reclaim.c). A
+ * communicator was made in a call of all ranks of `over`. Collective over that one. */
+void cpl_reclaim_made(MPI_Comm over);
+
+/* Of the communicators with a private one, that with the lowest number above `above`: on all ranks
+ * in the same order; NULL: there is none. Local. */
+struct cpl_comm_state *cpl_reclaim_next(int64_t above);
 
 /* Whether all ranks of the job run with the library. One that does not would take part in nothing,
  * and the others would wait for it; a launcher's line can start programs with different

@@ -1,8 +1,6 @@
 /* The intercepted calls. Each asks the shim. Calls that the shim does not carry go to MPI unchanged
  * or, while any communicator is managed, in a form that polls (collective.h). */
 #include "shim/calls/wrappers.h"
-#include "shim/calls/meets.h"
-#include "shim/calls/reclaim.h"
 #include "shim/calls/reorder.h"
 #include "shim/calls/start.h"
 #include "shim/carry/embed.h"

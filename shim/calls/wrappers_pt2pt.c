@@ -1,7 +1,6 @@
 /* The intercepted point-to-point calls (doc/point-to-point.md). A call is MPI's unless its
  * communicator is managed. While the communicator is learning, the shim notes the call; while
  * anything is managed, calls that wait poll. */
-#include "shim/calls/pt2pt_complete.h"
 #include "shim/calls/wrappers.h"
 #include "shim/carry/line.h"
 #include "shim/carry/requests.h"

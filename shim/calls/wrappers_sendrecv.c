@@ -1,7 +1,6 @@
 /* MPI_Sendrecv and its relatives (doc/point-to-point.md). Both halves of a call are started before
  * either is waited for. Arguments that MPI would refuse are detected before anything is started;
  * MPI then gets the call and refuses it. */
-#include "shim/calls/pt2pt_complete.h"
 #include "shim/calls/wrappers.h"
 #include "shim/carry/requests.h"
 #include "shim/wait/progress.h"

@@ -1,7 +1,7 @@
 /* Requests that MPI carries out for the shim (shim/carry/requests.c, shim/calls/pt2pt_complete.c):
  * what a call that tests makes of MPI's answers, and how often it asks. MPI is a list of receives
  * here. */
-#include "shim/calls/pt2pt_complete.h"
+#include "shim/calls/pt2pt_calls.h"
 #include "shim/carry/requests.h"
 #include "shim/wait/progress.h"
 
