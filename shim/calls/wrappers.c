@@ -313,7 +313,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, const MPI_Win *window, int 
         before_other(comm);                                                                        \
         struct cpl_neighbor_call call = __VA_ARGS__;                                               \
         int result;                                                                                \
-        if (cpl_allgather_is_open(&call) && cpl_allgather_carry(&call, &result))                   \
+        if (cpl_allgather_carry(&call, &result))                                                   \
             return result;                                                                         \
         result = counted(comm, cpl_collective_##name arguments);                                   \
         cpl_neighbor_passed(&call);                                                                \
