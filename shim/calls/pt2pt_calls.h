@@ -64,9 +64,7 @@ int cpl_pt2pt_irecv(struct cpl_comm_state *state, const struct cpl_span *span, i
 int cpl_pt2pt_probe(struct cpl_comm_state *state, int source, int tag, int *flag,
                     MPI_Message *message, MPI_Status *status);
 
-/* Receive a message that a matched probe gave a handle for; MPI's own handles are passed on to
- * MPI. */
-int cpl_pt2pt_mrecv(const struct cpl_span *span, MPI_Message *message, MPI_Status *status);
+/* Starts to receive a message that a matched probe gave a handle of the shim's for. */
 int cpl_pt2pt_imrecv(const struct cpl_span *span, MPI_Message *message, MPI_Request *request);
 
 /* ---- completion of requests, some of which are the shim's (requests.h) and others MPI's

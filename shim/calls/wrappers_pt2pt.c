@@ -142,11 +142,11 @@ static bool is_taken(const MPI_Message *message, void *buf, MPI_Count count, MPI
             !has_status(status))                                                                   \
             return PMPI_##name(buf, count, type, message, status);                                 \
         CPL_INSIDE;                                                                                \
-        leave();                                                                                   \
-        if (is_taken(message, buf, count, type, &span))                                            \
-            return cpl_pt2pt_mrecv(&span, message, status);                                        \
-        int result = PMPI_##nonblocking(buf, count, type, message, &request);                      \
-        return result == MPI_SUCCESS ? cpl_progress_wait(&request, status) : result;               \
+        int result = is_taken(message, buf, count, type, &span)                                    \
+                         ? cpl_pt2pt_imrecv(&span, message, &request)                              \
+                         : PMPI_##nonblocking(buf, count, type, message, &request);                \
+        return result == MPI_SUCCESS ? cpl_complete_one(&request, NULL, status, CPL_WAITS)         \
+                                     : result;                                                     \
     }                                                                                              \
     EXPORT int MPI_##nonblocking(void *buf, count_t count, MPI_Datatype type,                      \
                                  MPI_Message *message, MPI_Request *request)                       \

@@ -2,7 +2,7 @@
  * either is waited for. Arguments that MPI would refuse are detected before anything is started;
  * MPI then gets the call and refuses it. */
 #include "shim/calls/wrappers.h"
-#include "shim/carry/requests.h"
+#include "shim/state/memory.h"
 #include "shim/wait/progress.h"
 
 #include <mpi.h>
@@ -72,8 +72,6 @@ static int start_both(struct cpl_comm_state *state, const struct half *sent,
                       const struct half *received, enum cpl_send_mode mode, MPI_Request *request)
 {
     struct cpl_request *made = cpl_request_make(state->comm, true);
-    if (!made)
-        return cpl_raise(state->comm, MPI_ERR_NO_MEM);
     made->sends = true;
     made->sending = (struct cpl_sending){MPI_REQUEST_NULL, NULL};
     if (received->peer == MPI_PROC_NULL)
@@ -100,10 +98,10 @@ static int replace(const struct half *sent, const struct half *received, MPI_Com
                    MPI_Status *status, MPI_Request *request)
 {
     const int64_t bytes = cpl_span_bytes(&received->span);
-    unsigned char *copy = malloc((size_t)bytes + 1);
+    unsigned char *copy = cpl_memory_need((size_t)bytes + 1, "a message");
     struct half copied = *sent;
     copied.span = (struct cpl_span){(char *)copy, bytes, {MPI_PACKED, 1, 1, true, false}};
-    int result = cpl_raise(comm, copy ? cpl_span_pack(&received->span, copy) : MPI_ERR_NO_MEM);
+    int result = cpl_raise(comm, cpl_span_pack(&received->span, copy));
     if (result == MPI_SUCCESS && request) {
         result =
             start_both(cpl_pt2pt_managed_state(comm), &copied, received, CPL_SEND_COPIED, request);

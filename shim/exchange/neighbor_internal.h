@@ -155,11 +155,10 @@ struct cpl_neighbor_op {
 };
 
 /* Makes an operation, not started, for a call that the exchange's first candidate is to carry;
- * keeps its datatypes. NULL when memory ran out or, with *refused set, when the call is to be left
- * to MPI, which refuses an argument. Local. */
+ * keeps its datatypes. NULL: the call is to be left to MPI, which refuses an argument. Waits for
+ * memory. Local. */
 struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *call,
-                                             struct cpl_comm_state *state, struct cpl_exchange *x,
-                                             bool *refused);
+                                             struct cpl_comm_state *state, struct cpl_exchange *x);
 
 /* Starts an operation behind those that are pending. Local. */
 void cpl_neighbor_op_start(struct cpl_neighbor_op *op);
