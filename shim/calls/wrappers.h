@@ -75,8 +75,10 @@ int cpl_meets_started(MPI_Comm comm, int result, const MPI_Request *request, boo
  * appointment for what it has waited for (meet/appointment.h); then meets, if all ranks come. */
 int cpl_meets_waited(bool appointed, int result);
 
-/* A window was opened over comm: gives it a name that is alike on all its ranks. Collective. */
+/* A window was opened over comm: gives it a name that is alike on all its ranks. Waits for memory.
+ * The other: it is about to be freed; polls until its ranks have come. Collective. */
 void cpl_window_opened(MPI_Comm comm, MPI_Win win);
+void cpl_window_closes(MPI_Win win);
 
 /* At the end of MPI. */
 void cpl_window_end(void);

@@ -42,6 +42,12 @@ void *cpl_memory_need(size_t bytes, const char *what)
     return calloc(1, bytes);
 }
 
+void cpl_memory_wait(int *tries, const char *what)
+{
+    (void)tries;
+    fail_msg("no memory for %s", what);
+}
+
 int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
 {
     int k = number_of(*request);
