@@ -27,25 +27,13 @@
 EXPORT int MPI_Init(int *argc, char ***argv)
 {
     CPL_INSIDE;
-    cpl_service_begin();
-    int result = cpl_start_raises_level(MPI_THREAD_SINGLE)
-                     ? cpl_start_init_thread(argc, argv, MPI_THREAD_SINGLE, NULL)
-                     : PMPI_Init(argc, argv);
-    if (result == MPI_SUCCESS)
-        cpl_start();
-    return result;
+    return cpl_start_init(argc, argv, NULL, NULL);
 }
 
 EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
     CPL_INSIDE;
-    cpl_service_begin();
-    int result = provided && cpl_start_raises_level(required)
-                     ? cpl_start_init_thread(argc, argv, required, provided)
-                     : PMPI_Init_thread(argc, argv, required, provided);
-    if (result == MPI_SUCCESS)
-        cpl_start();
-    return result;
+    return cpl_start_init(argc, argv, &required, provided);
 }
 
 EXPORT int MPI_Query_thread(int *provided)
