@@ -150,19 +150,8 @@ void cpl_html_loads(FILE *out, const json_t *p)
 /* What the strategies are modelled to take; at least direct and the plan's. */
 static int list_modelled(const json_t *p, struct cpl_bar bars[MOST_BARS])
 {
-    const json_t *tried = json_object_get(p, "ranked");
     const char *chosen = cpl_report_text(p, "considered");
     int n = 0;
-    for (size_t k = 0; k < json_array_size(tried) && n < MOST_BARS; k++) {
-        const json_t *one = json_array_get(tried, k);
-        const char *name = cpl_report_text(one, "strategy");
-        bars[n++] = (struct cpl_bar){name, cpl_report_number(one, "modelled_us"),
-                                     strcmp(name, chosen) == 0     ? CPL_BAR_CHOSEN
-                                     : strcmp(name, "direct") == 0 ? CPL_BAR_DIRECT
-                                                                   : CPL_BAR_OTHER};
-    }
-    if (n > 0)
-        return n;
     bars[n++] = (struct cpl_bar){
         chosen, cpl_report_number(json_object_get(p, "planned"), "modelled_us"), CPL_BAR_CHOSEN};
     if (strcmp(chosen, "direct") != 0)
@@ -214,43 +203,6 @@ static int list_windows(const json_t *p, struct cpl_bar bars[MOST_BARS])
     return n;
 }
 
-#define MOST_SPANS 32
-#define MOST_TIMES 3 /* above so many times the median the picture is cut */
-
-static int compare_times(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* What calls took, one after the other. The first ones, which set up connections, would make all
- * others look alike. */
-static void show_calls(FILE *out, const json_t *p)
-{
-    const json_t *times = json_object_get(p, "times"), *points = json_object_get(times, "points");
-    double width = cpl_report_number(times, "calls_per_point"),
-           calls = cpl_report_number(p, "calls");
-    struct cpl_span_of_calls spans[MOST_SPANS];
-    double times_us[MOST_SPANS], top = 0;
-    int n = 0;
-    for (size_t k = 0; k < json_array_size(points) && n < MOST_SPANS; k++, n++) {
-        const json_t *one = json_array_get(points, k);
-        double first = cpl_report_number(one, "first_call"), end = first + width;
-        spans[n] = (struct cpl_span_of_calls){.first = first,
-                                              .end = end < calls || calls <= first ? end : calls,
-                                              .us = cpl_report_number(one, "most_us"),
-                                              .tried = json_is_true(json_object_get(one, "trial"))};
-        times_us[n] = spans[n].us;
-    }
-    if (n < 2)
-        return;
-    qsort(times_us, (size_t)n, sizeof *times_us, compare_times);
-    for (int k = 0; k < n; k++)
-        if (spans[k].us <= MOST_TIMES * times_us[n / 2] && spans[k].us > top)
-            top = spans[k].us;
-    cpl_svg_calls(out, "Over the run", spans, n, top > 0 ? top : MOST_TIMES * times_us[n / 2]);
-}
-
 void cpl_html_times(FILE *out, const json_t *p)
 {
     struct cpl_bar bars[MOST_BARS];
@@ -265,7 +217,6 @@ void cpl_html_times(FILE *out, const json_t *p)
         cpl_svg_bars(out, "Measured in this run", axis, bars, n);
     else
         fputs("<p>Calls of this exchange were not timed.</p>\n", out);
-    show_calls(out, p);
     n = list_modelled(p, bars);
     cpl_svg_bars(out, "Modelled, by strategy", "microseconds for one exchange (cost model)", bars,
                  n);

@@ -71,8 +71,6 @@ static void tell_software(const json_t *report, char line[CPL_REPORT_LINE])
         add(line, " (report schema %lld)", (long long)cpl_report_integer(report, "schema"));
     if (is_text(run, "mpi"))
         add(line, ", %s", cpl_report_text(run, "mpi"));
-    if (is_text(run, "job"))
-        add(line, ", job %s", cpl_report_text(run, "job"));
 }
 
 static void tell_machine(const json_t *run, long long n_ranks, char line[CPL_REPORT_LINE])

@@ -249,30 +249,9 @@ void cpl_svg_ranks(FILE *out, const char *title, const char *label, const double
     fputs("</svg>\n", out);
 }
 
-void cpl_svg_calls(FILE *out, const char *title, const struct cpl_span_of_calls *spans, int n,
-                   double top)
-{
-    struct plot p = {.left = 64, .top = 52, .width = 420, .height = 180};
-    p.x_most = n > 0 ? spans[n - 1].end : 1;
-    p.y_most = top > 0 ? top : 1;
-    open_picture(out, 500, 284, title);
-    axes(out, &p, "call", "microseconds");
-    for (int k = 0; k < n; k++) {
-        const struct cpl_span_of_calls *s = &spans[k];
-        double x = x_of(&p, s->first), width = x_of(&p, s->end) - x;
-        fprintf(out, "<path class=\"p\" d=\"M%.1f %.1fh%.1f\"/>\n", x,
-                y_of(&p, s->us < p.y_most ? s->us : p.y_most), width);
-        if (s->tried)
-            fprintf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"4\" class=\"bo\"/>\n",
-                    x, p.top + p.height - 4, width);
-    }
-    key_at(out, 64, "p", "the slowest rank");
-    text_at(out, 240, 38, "class=\"l\"", "grey: trials");
-    fputs("</svg>\n", out);
-}
-
 #define MOST_LETTERS 32 /* of a bar's label */
 #define LETTER       7.8
+#define GAP          8     /* between a label and its bar */
 #define NARROWEST    70.0  /* room for labels */
 #define WIDTH        430.0 /* of that and the bars */
 
@@ -293,7 +272,8 @@ void cpl_svg_bars(FILE *out, const char *title, const char *axis, const struct c
         size_t letters =
             strlen(bars[k].label) < MOST_LETTERS ? strlen(bars[k].label) : MOST_LETTERS;
         largest = bars[k].value > largest ? bars[k].value : largest;
-        left = LETTER * (double)letters > left ? LETTER * (double)letters : left;
+        double room = LETTER * (double)letters + GAP;
+        left = room > left ? room : left;
     }
     const double width = WIDTH - left;
     if (!(largest > 0))
@@ -312,7 +292,7 @@ void cpl_svg_bars(FILE *out, const char *title, const char *axis, const struct c
         snprintf(label, sizeof label, whole ? "%.0f" : "%.4g", bars[k].value);
         char name[64];
         abbreviate(bars[k].label, name, sizeof name);
-        text_at(out, left - 8, y + 16,
+        text_at(out, left - GAP, y + 16,
                 bars[k].kind == CPL_BAR_CHOSEN ? "class=\"l e c\"" : "class=\"l e\"", name);
         fprintf(out, "<rect x=\"%g\" y=\"%g\" width=\"%.1f\" height=\"16\" class=\"%s\"/>\n", left,
                 y + 4, length, classes[bars[k].kind]);

@@ -38,17 +38,6 @@ void cpl_html_heat_legend(FILE *out, enum cpl_heat_unit unit, int64_t cell_ranks
 void cpl_svg_ranks(FILE *out, const char *title, const char *label, const double *direct,
                    const double *planned, int n, int64_t bin_ranks, int64_t n_ranks);
 
-/* What calls took, over the run: some calls, from a number on. */
-struct cpl_span_of_calls {
-    double first, end; /* numbers of calls */
-    double us;         /* the slowest rank's mean, in microseconds */
-    bool tried;        /* some were part of a trial */
-};
-
-/* The picture: times as lines, trials at the axis. Times above `top` are cut. */
-void cpl_svg_calls(FILE *out, const char *title, const struct cpl_span_of_calls *spans, int n,
-                   double top);
-
 enum cpl_bar_kind { CPL_BAR_OTHER, CPL_BAR_DIRECT, CPL_BAR_CHOSEN };
 
 #define CPL_BAR_LABEL 96

@@ -126,22 +126,20 @@ static bool is_of(const char *name, const char *word)
     return strncmp(name, word, n) == 0 && strchr(":+ ", name[n]);
 }
 
-/* Whether an exchange names the word: its plan, its way, or what was tried or modelled. */
+/* Whether an exchange names the word: its plan, its way, or what was tried. */
 static bool names(const json_t *p, const char *word)
 {
     static const char *const members[] = {"strategy", "considered", "way", NULL};
-    static const char *const lists[] = {"tried", "ranked", NULL};
     const json_t *o;
     size_t k;
     for (const char *const *member = members; *member; member++)
         if (is_of(cpl_report_text(p, *member), word))
             return true;
-    for (const char *const *list = lists; *list; list++)
-        json_array_foreach(json_object_get(p, *list), k, o)
-        {
-            if (is_of(cpl_report_text(o, "strategy"), word))
-                return true;
-        }
+    json_array_foreach(json_object_get(p, "tried"), k, o)
+    {
+        if (is_of(cpl_report_text(o, "strategy"), word))
+            return true;
+    }
     return false;
 }
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define MAGIC           "CPLPLN2"
-#define FORMAT          2
+#define FORMAT          3
 #define BYTE_ORDER_MARK 0x01020304
 
 struct header {
@@ -108,19 +108,10 @@ static void put_choice(const struct cpl_strategy_choice *choice, struct cpl_byte
 
 static void put_making(const struct cpl_plan_set *set, struct cpl_bytes *bytes)
 {
-    const struct cpl_ranking *ranking = &set->ranking;
     cpl_bytes_put_real(bytes, set->ms);
     cpl_bytes_put_integer(bytes, set->n);
     for (int32_t k = 0; k < set->n; k++)
         put_choice(&set->choice[k], bytes);
-    cpl_bytes_put_integer(bytes, (int64_t)ranking->n);
-    if (ranking->n > 0)
-        cpl_bytes_put_real(bytes, ranking->ms);
-    for (size_t k = 0; k < ranking->n; k++) {
-        put_choice(&ranking->ranked[k].choice, bytes);
-        cpl_bytes_put_integer(bytes, ranking->ranked[k].n_waves);
-        cpl_bytes_put_real(bytes, ranking->ranked[k].us);
-    }
 }
 
 static void put_plan(const struct cpl_plan *plan, struct cpl_bytes *bytes)
@@ -244,19 +235,10 @@ static void take_choice(struct cpl_byte_reader *reader, struct cpl_strategy_choi
 static enum cpl_status take_making(struct cpl_byte_reader reader, struct cpl_plan_set *set,
                                    uint64_t n_plans, struct cpl_error *error)
 {
-    struct cpl_ranking *ranking = &set->ranking;
     set->ms = cpl_bytes_take_real(&reader);
     cpl_bytes_take_integer(&reader, (int64_t)n_plans, (int64_t)n_plans);
     for (uint64_t k = 0; k < n_plans; k++)
         take_choice(&reader, &set->choice[k]);
-    ranking->n = (size_t)cpl_bytes_take_integer(&reader, 0, CPL_MAX_CANDIDATES);
-    if (ranking->n > 0)
-        ranking->ms = cpl_bytes_take_real(&reader);
-    for (size_t k = 0; k < ranking->n; k++) {
-        take_choice(&reader, &ranking->ranked[k].choice);
-        ranking->ranked[k].n_waves = (int32_t)cpl_bytes_take_integer(&reader, 0, INT32_MAX);
-        ranking->ranked[k].us = cpl_bytes_take_real(&reader);
-    }
     if (reader.failed || reader.n > 0)
         return cpl_fail(error, CPL_ERR_FORMAT, "is damaged: it does not tell how it was made");
     return CPL_OK;

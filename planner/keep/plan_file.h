@@ -13,7 +13,6 @@
 #include "planner/base/bytes.h"
 #include "planner/plan.h"
 #include "planner/status.h"
-#include "planner/strategies/strategy_rank.h"
 #include "planner/strategy.h"
 
 #include <stddef.h>
@@ -35,8 +34,7 @@ struct cpl_plan_set {
     int32_t n; /* 1 .. CPL_MOST_KEPT */
     struct cpl_strategy_choice choice[CPL_MOST_KEPT];
     struct cpl_plan plan[CPL_MOST_KEPT];
-    struct cpl_ranking ranking; /* what auto tried; n is 0 for other strategies */
-    double ms;                  /* milliseconds that planning took, >= 0 */
+    double ms; /* milliseconds that planning took, >= 0 */
 };
 
 void cpl_plan_set_free(struct cpl_plan_set *set);

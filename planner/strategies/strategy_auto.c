@@ -76,22 +76,11 @@ static bool has_room(const struct cpl_strategy_input *input, const struct cpl_ra
     return !wants_direct || n < most - 1 || ranked->choice.strategy == &cpl_strategy_direct;
 }
 
-enum cpl_status cpl_strategy_plan_several(const struct cpl_strategy_input *input, int32_t most,
-                                          struct cpl_strategy_choice *choice, struct cpl_plan *plan,
-                                          int32_t *n, struct cpl_error *error)
-{
-    struct cpl_ranking *ranking = malloc(sizeof *ranking);
-    enum cpl_status status =
-        ranking ? cpl_strategy_plan_ranked(input, most, choice, plan, n, ranking, error)
-                : cpl_fail_memory(error, "the order of strategies");
-    free(ranking);
-    return status;
-}
-
-enum cpl_status cpl_strategy_plan_ranked(const struct cpl_strategy_input *input, int32_t most,
-                                         struct cpl_strategy_choice *choice, struct cpl_plan *plan,
-                                         int32_t *n, struct cpl_ranking *ranking,
-                                         struct cpl_error *error)
+/* cpl_strategy_plan_several with room for the ranking, which holds it then. */
+static enum cpl_status plan_several(const struct cpl_strategy_input *input, int32_t most,
+                                    struct cpl_strategy_choice *choice, struct cpl_plan *plan,
+                                    int32_t *n, struct cpl_ranking *ranking,
+                                    struct cpl_error *error)
 {
     struct cpl_metrics mpi;
     *n = 0;
@@ -112,5 +101,16 @@ enum cpl_status cpl_strategy_plan_ranked(const struct cpl_strategy_input *input,
     }
     while (status && *n > 0)
         cpl_plan_free(&plan[--*n]);
+    return status;
+}
+
+enum cpl_status cpl_strategy_plan_several(const struct cpl_strategy_input *input, int32_t most,
+                                          struct cpl_strategy_choice *choice, struct cpl_plan *plan,
+                                          int32_t *n, struct cpl_error *error)
+{
+    struct cpl_ranking *ranking = malloc(sizeof *ranking);
+    enum cpl_status status = ranking ? plan_several(input, most, choice, plan, n, ranking, error)
+                                     : cpl_fail_memory(error, "the order of strategies");
+    free(ranking);
     return status;
 }

@@ -45,13 +45,6 @@ int32_t cpl_strategy_rank_most_hops(const struct cpl_strategy_input *input);
 /* Inserts a choice behind all that are not slower; there must be room. */
 void cpl_ranking_insert(struct cpl_ranking *ranking, const struct cpl_ranked_choice *ranked);
 
-/* cpl_strategy_plan_several (strategy.h) that also tells what it tried: the ranking, with balance
- * among them when that is faster than all others. */
-enum cpl_status cpl_strategy_plan_ranked(const struct cpl_strategy_input *input, int32_t most,
-                                         struct cpl_strategy_choice *choice, struct cpl_plan *plan,
-                                         int32_t *n, struct cpl_ranking *ranking,
-                                         struct cpl_error *error);
-
 /* Whether the budget is enough for a search after ranking. */
 bool cpl_balance_begins(const struct cpl_strategy_input *input);
 

@@ -76,9 +76,12 @@ static int prepare(struct cpl_comm_state *state, const struct cpl_span *span,
         return MPI_ERR_BUFFER;
     if (!follows)
         reserve(&p->batch, cpl_segment_bytes(segment));
-    if (mode == CPL_SEND_SYNCHRONOUS)
+    if (mode == CPL_SEND_SYNCHRONOUS) {
         sending->synchronous =
             cpl_sending_expect(&p->line->synchronous, segment->dest, segment->number);
+        if (!sending->synchronous)
+            return MPI_ERR_NO_MEM;
+    }
     if (!(segment->flags & CPL_SEGMENT_STRAIGHT))
         return MPI_SUCCESS;
     if (mode == CPL_SEND_BUFFERED || mode == CPL_SEND_COPIED)

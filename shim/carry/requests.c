@@ -18,7 +18,9 @@ static struct cpl_request *buckets[N_BUCKETS]; /* by handle; usually of one requ
 
 struct cpl_synchronous *cpl_sending_expect(struct cpl_synchronous **list, int dest, uint32_t number)
 {
-    struct cpl_synchronous *s = cpl_memory_need(sizeof *s, "a synchronous send");
+    struct cpl_synchronous *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
     s->dest = dest;
     s->number = number;
     DL_APPEND(*list, s);

@@ -106,14 +106,10 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
 
 void cpl_exchange_record(const struct cpl_exchange *x, MPI_Comm comm, int rank, int n_ranks)
 {
-    enum { DIRECT, PLANNED, POINTS, N = POINTS + CPL_TIMELINE_POINTS };
-    const struct cpl_timeline *times = x->plans.timeline;
-    double mine[N] = {cpl_samples_median(&x->direct), cpl_samples_median(&x->planned)}, most[N];
+    enum { DIRECT, PLANNED, N };
+    double mine[N] = {cpl_samples_median(&x->direct), cpl_samples_median(&x->planned)};
+    double most[N] = {mine[DIRECT], mine[PLANNED]};
     int64_t bytes = forwarded(x), all_bytes = bytes;
-    for (int k = 0; k < CPL_TIMELINE_POINTS; k++)
-        if (times && times->point[k].n > 0)
-            mine[POINTS + k] = times->point[k].seconds / times->point[k].n;
-    memcpy(most, mine, sizeof most);
     if (comm != MPI_COMM_NULL) {
         cpl_collective_Reduce(mine, most, N, MPI_DOUBLE, MPI_MAX, 0, comm);
         cpl_collective_Reduce(&bytes, &all_bytes, 1, MPI_INT64_T, MPI_SUM, 0, comm);
@@ -133,10 +129,6 @@ void cpl_exchange_record(const struct cpl_exchange *x, MPI_Comm comm, int rank, 
     r.planned_seconds = most[PLANNED] * (double)r.calls_planned;
     tell_choice(x, &r);
     r.ordered = x->order.ordered;
-    if (times)
-        r.times = *times;
-    for (int k = 0; k < CPL_TIMELINE_POINTS; k++)
-        r.times.point[k].seconds = most[POINTS + k];
     cpl_report_add(&r);
 }
 
@@ -146,8 +138,6 @@ void cpl_exchange_end(struct cpl_exchange *x, struct cpl_comm_state *state)
     cpl_neighbor_drain(x);
     if (x->calls + x->nonblocking.n > 0 && cpl_report_is_wanted())
         cpl_exchange_record(x, state->private_comm, state->rank, state->size);
-    free(x->plans.timeline);
-    x->plans.timeline = NULL;
     if (cpl_context.exchanges.last == x)
         cpl_context.exchanges.last = NULL;
     cpl_exchange_release(x);

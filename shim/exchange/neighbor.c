@@ -137,12 +137,7 @@ static bool pass_untimed(struct cpl_exchange *x)
 static void note(const struct cpl_comm_state *state, struct cpl_exchange *x, double seconds,
                  bool planned)
 {
-    struct cpl_exchange_plans *plans = &x->plans;
     cpl_samples_add(planned ? &x->planned : &x->direct, seconds);
-    if (!plans->timeline && cpl_report_is_wanted())
-        plans->timeline = calloc(1, sizeof *plans->timeline); /* else there is no picture */
-    if (plans->timeline)
-        cpl_timeline_add(plans->timeline, x->calls - 1, seconds, planned, plans->trial.running);
     if (x->phase == CPL_PHASE_PLANNED)
         note_call(state, x, seconds);
 }

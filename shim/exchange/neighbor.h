@@ -133,10 +133,8 @@ struct cpl_exchange_plans {
     struct cpl_plan_summary summary[CPL_MAX_PLANS];
     int n_candidates; /* alike on all ranks; more than 0 in phase PLANNED, else 0 */
     struct cpl_candidate candidate[CPL_MAX_PLANS];
-    int64_t forwarded;             /* bytes that this rank forwarded by plans of before */
-    struct cpl_trial trial;        /* trial of MPI and the candidates, in phase PLANNED */
-    struct cpl_timeline *timeline; /* this rank's blocking calls; NULL: none was timed, or there is
-                                      to be no report */
+    int64_t forwarded;      /* bytes that this rank forwarded by plans of before */
+    struct cpl_trial trial; /* trial of MPI and the candidates, in phase PLANNED */
 };
 
 /* The order in which its messages leave (neighbor_order.c). */

@@ -150,10 +150,10 @@ static enum cpl_status find_or_plan(const struct cpl_strategy_input *input, int 
     }
     double start = cpl_plan_now_ms();
     *set = (struct cpl_plan_set){.n = 1, .choice = {*choice}};
-    enum cpl_status status = choice->strategy
-                                 ? cpl_strategy_plan(input, choice, set->plan, error)
-                                 : cpl_strategy_plan_ranked(input, most, set->choice, set->plan,
-                                                            &set->n, &set->ranking, error);
+    enum cpl_status status =
+        choice->strategy
+            ? cpl_strategy_plan(input, choice, set->plan, error)
+            : cpl_strategy_plan_several(input, most, set->choice, set->plan, &set->n, error);
     set->ms = cpl_plan_now_ms() - start;
     set->n = status ? 0 : set->n;
     if (!status && cache[0] && !known->cache_closed &&
@@ -175,7 +175,7 @@ static bool goes_direct(const struct cpl_strategy_input *input, const struct cpl
 }
 
 /* The plans of the settings' strategy. *fits becomes false when it cannot serve the pattern; the
- * plan is then direct. The ranking holds the strategies that auto tried, else nothing. */
+ * plan is then direct. */
 static enum cpl_status make_plans(const struct cpl_strategy_input *input,
                                   const struct cpl_agree_input *asked, struct cpl_plan_set *set,
                                   bool *fits, struct cpl_plan_cost *cost, struct cpl_error *error)
@@ -361,7 +361,7 @@ static enum cpl_status plan_set(const struct cpl_strategy_input *input,
             break;
         cpl_plan_decide(&summary[k], fits, asked->needed);
         cpl_picture_add(cpl_pattern_pairs(input->pattern), &set->plan[k], input->machine,
-                        &summary[k], &set->ranking);
+                        &summary[k]);
     }
     return status;
 }

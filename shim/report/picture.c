@@ -17,7 +17,6 @@
 #define CELLS        128        /* the most cells a side */
 #define BINS         256        /* the most bins */
 #define SIZE_CLASSES 32
-#define MOST_TRIED   12
 
 /* The messages of an exchange, or the combined messages of its plan. */
 struct side {
@@ -133,29 +132,6 @@ static json_t *sizes_json(const int64_t classes[SIZE_CLASSES], int64_t largest)
     return array;
 }
 
-/* The fastest that were tried, and direct, which is what MPI does: mpi_us. */
-static json_t *ranked_json(const struct cpl_ranking *ranking, const struct cpl_machine *machine,
-                           double mpi_us)
-{
-    json_t *list = json_array();
-    bool has_direct = !ranking || ranking->n == 0;
-    size_t at = 0;
-    for (size_t k = 0; ranking && k < ranking->n; k++) {
-        char strategy[CPL_STRATEGY_TEXT];
-        cpl_strategy_label(&ranking->ranked[k].choice, machine, strategy);
-        has_direct |= strcmp(strategy, "direct") == 0;
-        if (json_array_size(list) >= (size_t)MOST_TRIED - !has_direct)
-            continue;
-        json_array_append_new(list, json_pack("{s:s s:f}", "strategy", strategy, "modelled_us",
-                                              ranking->ranked[k].us));
-        at += ranking->ranked[k].us <= mpi_us;
-    }
-    if (!has_direct)
-        json_array_insert_new(list, at,
-                              json_pack("{s:s s:f}", "strategy", "direct", "modelled_us", mpi_us));
-    return list;
-}
-
 /* One file for a pattern, whichever communicators have it. */
 static bool write_pattern(const struct cpl_pattern *pattern, uint64_t fingerprint)
 {
@@ -197,7 +173,7 @@ static struct name name_of(const struct cpl_plan_summary *summary)
 /* NULL: no memory. */
 static char *draw(const struct cpl_pattern *pattern, const struct cpl_plan *plan,
                   const struct cpl_machine *machine, const struct cpl_plan_summary *summary,
-                  const struct cpl_ranking *ranking, bool is_written)
+                  bool is_written)
 {
     struct side direct, planned;
     int64_t classes[SIZE_CLASSES] = {0}, smallest = 0, largest = 0;
@@ -221,21 +197,19 @@ static char *draw(const struct cpl_pattern *pattern, const struct cpl_plan *plan
     const struct name name = name_of(summary);
     char file[48];
     snprintf(file, sizeof file, "pattern-%.16s.mtx", name.text);
-    json_t *o = json_pack(
-        "{s:s s:s* s:i s:I s:I s:o s:o s:i s:i s:o s:o s:o}", "of", name.text, "file",
-        is_written ? file : NULL, "nodes", machine->n_nodes, "bytes_min", (json_int_t)smallest,
-        "bytes_max", (json_int_t)largest, "sizes", sizes_json(classes, largest), "ranked",
-        ranked_json(ranking, machine, summary->direct.modelled_us), "cell_ranks", direct.cell_ranks,
-        "bin_ranks", direct.bin_ranks, "node_borders", borders_json(machine), "direct",
-        close_side(&direct), "planned", close_side(&planned));
+    json_t *o = json_pack("{s:s s:s* s:i s:I s:I s:o s:i s:i s:o s:o s:o}", "of", name.text, "file",
+                          is_written ? file : NULL, "nodes", machine->n_nodes, "bytes_min",
+                          (json_int_t)smallest, "bytes_max", (json_int_t)largest, "sizes",
+                          sizes_json(classes, largest), "cell_ranks", direct.cell_ranks,
+                          "bin_ranks", direct.bin_ranks, "node_borders", borders_json(machine),
+                          "direct", close_side(&direct), "planned", close_side(&planned));
     char *text = json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER);
     json_decref(o);
     return text;
 }
 
 void cpl_picture_add(const struct cpl_pattern *pattern, const struct cpl_plan *plan,
-                     const struct cpl_machine *machine, const struct cpl_plan_summary *summary,
-                     const struct cpl_ranking *ranking)
+                     const struct cpl_machine *machine, const struct cpl_plan_summary *summary)
 {
     struct cpl_pictures *all = &cpl_context.told.pictures;
     if (!cpl_report_has_file())
@@ -243,7 +217,7 @@ void cpl_picture_add(const struct cpl_pattern *pattern, const struct cpl_plan *p
     bool is_written = write_pattern(pattern, summary->pattern_fingerprint);
     if (all->n == CPL_MOST_PICTURES || cpl_picture_find(all->texts, (size_t)all->n_bytes, summary))
         return;
-    char *text = draw(pattern, plan, machine, summary, ranking, is_written);
+    char *text = draw(pattern, plan, machine, summary, is_written);
     const int64_t bytes = text ? (int64_t)strlen(text) + 1 : 0, sum = all->n_bytes + bytes;
     char *more = text && sum <= MOST_BYTES ? realloc(all->texts, (size_t)sum) : NULL;
     if (more) {

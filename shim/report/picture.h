@@ -11,17 +11,15 @@
 #include "planner/machine.h"
 #include "planner/pattern.h"
 #include "planner/plan.h"
-#include "planner/strategies/strategy_rank.h"
 #include "shim/report/plan_summary.h"
 
 #include <stddef.h>
 
 /* Makes the picture of a plan and, with CARPOOL_OUTPUT, writes its pattern; once for each pattern
- * and plan. A picture that cannot be kept (no memory, too many) is missing in the report. ranking
- * may be NULL. Local. */
+ * and plan. A picture that cannot be kept (no memory, too many) is missing in the report. Local.
+ */
 void cpl_picture_add(const struct cpl_pattern *pattern, const struct cpl_plan *plan,
-                     const struct cpl_machine *machine, const struct cpl_plan_summary *summary,
-                     const struct cpl_ranking *ranking);
+                     const struct cpl_machine *machine, const struct cpl_plan_summary *summary);
 
 /* On rank 0: all ranks' pictures, one after another in *bytes bytes, which the caller frees. NULL
  * on other ranks and when there are none. Collective over MPI_COMM_WORLD. */

@@ -143,81 +143,31 @@ static int compare_seconds(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* --- the summary of a profile run: a screenful, however many ranks and exchanges */
-
-#define MOST_LINES 8
-
-static void describe(const struct cpl_record *r)
+/* On stderr, of a profile run; file: the report's name, empty: there is none. */
+static void summarize(const struct cpl_record *records, size_t n, const char *file)
 {
-    const struct cpl_plan_summary *s = &r->summary;
-    char name[40], sends[40] = "-", modelled[40] = "-", measured[24] = "-";
-    snprintf(name, sizeof name, "%s", cpl_exchange_kind_name(r->kind));
-    if (r->kind == CPL_KIND_PT2PT && s->known)
-        snprintf(name, sizeof name, "pt2pt, tag %d", s->tag);
-    else if (r->data_most > 0 && r->data_most < INT64_MAX)
-        snprintf(name, sizeof name, "%s, < %lldK", cpl_exchange_kind_name(r->kind),
-                 (long long)(r->data_most + 1) / 1024);
-    if (s->known) {
-        snprintf(sends, sizeof sends, "%lld -> %lld", (long long)s->direct.sends_max,
-                 (long long)s->planned.sends_max);
-        snprintf(modelled, sizeof modelled, "%.1f -> %.1f", s->direct.modelled_us,
-                 s->planned.modelled_us);
-    }
-    if (r->direct_seconds > 0)
-        snprintf(measured, sizeof measured, "%.1f", r->direct_seconds / (double)r->calls * 1e6);
-    cpl_log_plain("  %-20s %6d %9lld %11s %13s %17s  %s%s", name, r->n_ranks, (long long)r->calls,
-                  measured, sends, modelled,
-                  r->reason == CPL_LEFT_PROFILED ? "carry it by " : "leave it to MPI",
-                  r->reason == CPL_LEFT_PROFILED ? s->strategy : "");
-    if (r->reason != CPL_LEFT_PROFILED)
-        cpl_log_plain("    (%s)", cpl_left_alone_text((enum cpl_left_alone)r->reason));
-}
-
-static void tell_totals(const struct cpl_record *records, size_t n)
-{
-    double all = 0, saved = 0;
+    const char *machine = cpl_context.settings.machine;
+    double all = 0, saved_us = 0;
+    size_t n_builtin;
     for (size_t k = 0; k < n; k++) {
         const struct cpl_plan_summary *s = &records[k].summary;
         all += records[k].direct_seconds;
         if (records[k].reason == CPL_LEFT_PROFILED)
-            saved +=
-                (s->direct.modelled_us - s->planned.modelled_us) * 1e-6 * (double)records[k].calls;
+            saved_us += (s->direct.modelled_us - s->planned.modelled_us) * (double)records[k].calls;
     }
-    cpl_log_plain(
-        "measured in these exchanges: %.3g s of the run; by the model mode auto would save %.3g s",
-        all, saved);
-}
-
-static void summarize(const struct cpl_record *records, size_t n,
-                      const struct cpl_report_hosts *hosts, const char *file)
-{
-    const char *machine = cpl_context.settings.machine;
-    size_t n_builtin;
     cpl_log_plain("profile of %d ranks, %.3g s from MPI_Init to MPI_Finalize; nothing was rerouted",
                   cpl_context.size, PMPI_Wtime() - cpl_context.account.start);
     if (cpl_context.told.all_left)
         cpl_log_plain("all calls were left to MPI: %s", cpl_context.told.all_left);
     else if (n == 0)
-        cpl_log_plain(
-            "no exchanges were seen: no neighborhood collectives, no point-to-point messages on a "
-            "communicator of all ranks");
+        cpl_log_plain("no exchanges were seen: no neighborhood collectives, no point-to-point "
+                      "messages on a communicator of all ranks");
     else
-        cpl_log_plain("  %-20s %6s %9s %11s %13s %17s  %s", "exchange", "ranks", "calls",
-                      "measured us", "busiest sends", "modelled us", "mode auto would");
-    for (size_t k = 0; k < n && k < MOST_LINES; k++)
-        describe(&records[k]);
-    if (n > MOST_LINES)
-        cpl_log_plain("  and %zu more exchanges%s", n - MOST_LINES,
-                      file[0] ? ", see the report" : "");
-    if (n > 0) {
-        tell_totals(records, n);
-        cpl_log_plain("modelled times are of %s; `carpool calibrate` measures a machine",
-                      machine[0] ? machine : cpl_builtin_machines(&n_builtin)[0].name);
-    }
-    if (n > 0 && hosts->cores_shared)
-        cpl_log_plain("more ranks than cores (%lld): measured times are mostly waiting for a core; "
-                      "carpool run --yield makes them less",
-                      (long long)hosts->cores);
+        cpl_log_plain("%zu exchange%s, measured %.3g s in all %s calls; by the model of %s mode "
+                      "auto would save %.3g s",
+                      n, n > 1 ? "s" : "", all, n > 1 ? "their" : "its",
+                      machine[0] ? machine : cpl_builtin_machines(&n_builtin)[0].name,
+                      saved_us * 1e-6);
     if (file[0])
         cpl_log_plain("report in %s; `carpool report %s` shows it, with --html=PAGE as a page",
                       file, file);
@@ -239,7 +189,7 @@ static void write_all(const struct cpl_record *records, size_t n, char *pictures
         json_decref(root);
     }
     if (cpl_context.settings.mode == CPL_MODE_PROFILE)
-        summarize(records, n, hosts, file);
+        summarize(records, n, file);
 }
 
 void cpl_report_write(void)

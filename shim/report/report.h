@@ -8,7 +8,6 @@
 #define CARPOOL_REPORT_H
 
 #include "shim/base/names.h"
-#include "shim/base/samples.h"
 #include "shim/meet/trial.h"
 #include "shim/report/plan_summary.h"
 
@@ -64,7 +63,6 @@ struct cpl_record {
     struct cpl_record_reductions reductions;
     struct cpl_record_trials trials;
     struct cpl_record_windows windows;
-    struct cpl_timeline times; /* of blocking calls; seconds are of one, of the slowest rank */
 };
 
 /* Whether there is to be a report or summary at the end; whether there is to be a report file.

@@ -57,21 +57,6 @@ static json_t *tried_json(const struct cpl_record *r)
     return list;
 }
 
-/* How long blocking calls took over the run. Calls that passed without a look have no point. */
-static json_t *times_json(const struct cpl_record *r)
-{
-    json_t *list = json_array();
-    for (int k = 0; k < CPL_TIMELINE_POINTS; k++) {
-        const struct cpl_time_point *p = &r->times.point[k];
-        if (p->n > 0)
-            json_array_append_new(
-                list, json_pack("{s:I s:f s:f s:b}", "first_call", (json_int_t)(k * r->times.width),
-                                "most_us", p->seconds * 1e6, "planned",
-                                (double)p->n_planned / (double)p->n, "trial", p->n_tried > 0));
-    }
-    return json_pack("{s:I s:o}", "calls_per_point", (json_int_t)r->times.width, "points", list);
-}
-
 static void add_summary(json_t *o, const struct cpl_record *r, const char *picture)
 {
     const struct cpl_plan_summary *s = &r->summary;
@@ -106,8 +91,6 @@ static void add_summary(json_t *o, const struct cpl_record *r, const char *pictu
         json_object_set_new(o, "trial_calls", json_integer(r->trials.last.tried));
         json_object_set_new(o, "tried", tried_json(r));
     }
-    if (r->times.width > 0)
-        json_object_set_new(o, "times", times_json(r));
     add_picture(o, picture);
 }
 

@@ -1,5 +1,4 @@
 /* What run a report is of (report.h), and on which nodes its ranks were. */
-#include "shim/base/environment.h"
 #include "shim/base/shared_memory.h"
 #include "shim/meet/decision.h"
 #include "shim/report/report.h"
@@ -26,8 +25,6 @@ bool cpl_report_is_wanted(void)
 /* --- the run, by rank 0 */
 
 #define COMMAND_BYTES 8192 /* of the command line; what is longer is cut off */
-
-extern char **environ;
 
 /* JSON is UTF-8: of a text that is not, all but ASCII is replaced. */
 static json_t *text_json(char *text)
@@ -81,27 +78,6 @@ static void add_mpi(json_t *run)
     json_object_set_new(run, "mpi", text_json(brief));
 }
 
-/* The number that a batch system gave the job. */
-static void add_job(json_t *run)
-{
-    static const struct {
-        const char *system, *variable;
-    } systems[] = {{"Slurm", "SLURM_JOB_ID"},
-                   {"PBS", "PBS_JOBID"},
-                   {"LSF", "LSB_JOBID"},
-                   {"Flux", "FLUX_JOB_ID"},
-                   {"Grid Engine", "JOB_ID"}};
-    for (size_t k = 0; k < sizeof systems / sizeof *systems; k++) {
-        const char *number = cpl_variable(environ, systems[k].variable);
-        char text[160];
-        if (!number || !number[0])
-            continue;
-        snprintf(text, sizeof text, "%s %.100s", systems[k].system, number);
-        json_object_set_new(run, "job", text_json(text));
-        return;
-    }
-}
-
 /* The machine that modelled times are of: a file, or a built-in one. */
 static void add_machine(json_t *run)
 {
@@ -141,7 +117,6 @@ json_t *cpl_report_run(const struct cpl_report_hosts *hosts)
     add_command(run);
     add_start(run);
     add_mpi(run);
-    add_job(run);
     add_machine(run);
     if (hosts->cores > 0) {
         json_object_set_new(run, "cores", json_integer(hosts->cores));

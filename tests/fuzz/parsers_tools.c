@@ -50,8 +50,7 @@ static void make_planned(size_t which)
     need(!cpl_machine_init(p->pattern.n_ranks, 2, &p->machine, &error));
     p->input = (struct cpl_strategy_input){&p->pattern, &p->machine, 8, 0.3};
     p->key = (struct cpl_plan_key){"1.2", "auto", 2, &p->input};
-    need(!cpl_strategy_plan_ranked(&p->input, 2, set.choice, set.plan, &set.n, &set.ranking,
-                                   &error));
+    need(!cpl_strategy_plan_several(&p->input, 2, set.choice, set.plan, &set.n, &error));
     cpl_plan_key_put(&p->key, &p->key_bytes);
     cpl_plan_file_put(&p->key_bytes, &set, &p->file);
     need(!p->key_bytes.failed && !p->file.failed && p->file.n <= MAX_INPUT);
