@@ -164,7 +164,7 @@ static bool is_early(const struct cpl_neighbor_call *call, struct cpl_comm_state
     return false;
 }
 
-bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int *result)
+bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request)
 {
     struct cpl_comm_state *state = cpl_neighbor_describe(call);
     if (!state || (state->size != cpl_context.size &&
@@ -185,7 +185,6 @@ bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int
     state->persistent.n++;
     state->persistent.n_left++;
     cpl_neighbor_count_served(state, true);
-    *result = MPI_SUCCESS;
     return true;
 }
 

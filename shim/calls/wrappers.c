@@ -139,10 +139,10 @@ static void before_other(MPI_Comm comm)
     EXPORT int MPI_##nonblocking WITH_REQUEST parameters                                           \
     {                                                                                              \
         CPL_COLLECTIVE;                                                                            \
-        int result;                                                                                \
+        int result = MPI_SUCCESS;                                                                  \
         comm = inner(comm);                                                                        \
         if (!cpl_context.active ||                                                                 \
-            !cpl_neighbor_start(&(struct cpl_neighbor_call)__VA_ARGS__, request, &result))         \
+            !cpl_neighbor_start(&(struct cpl_neighbor_call)__VA_ARGS__, request))                  \
             result = PMPI_##nonblocking WITH arguments;                                            \
         return cpl_meets_started(comm, result, request, false);                                    \
     }                                                                                              \
@@ -152,10 +152,9 @@ static void before_other(MPI_Comm comm)
         comm = inner(comm);                                                                        \
         cpl_appointment_bar();                                                                     \
         struct cpl_neighbor_call call = __VA_ARGS__;                                               \
-        int result;                                                                                \
-        if (cpl_neighbor_init(&call, request, &result))                                            \
-            return result;                                                                         \
-        result = PMPI_##persistent WITH_INFO_GIVEN arguments;                                      \
+        if (cpl_neighbor_init(&call, request))                                                     \
+            return MPI_SUCCESS;                                                                    \
+        int result = PMPI_##persistent WITH_INFO_GIVEN arguments;                                  \
         cpl_neighbor_init_passed(&call, result, request);                                          \
         return result;                                                                             \
     }

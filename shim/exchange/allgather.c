@@ -201,20 +201,6 @@ static void plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
                         settings->mode == CPL_MODE_AUTO ? (int32_t)settings->trial : 0);
 }
 
-int64_t cpl_allgather_bytes(const struct cpl_neighbor_call *call, int n_ranks)
-{
-    const struct cpl_neighbor_side *recv = &call->recv;
-    const bool each = recv->counts || recv->large_counts;
-    int64_t count = 0, bytes;
-    if (!each && __builtin_mul_overflow(recv->count, n_ranks, &count))
-        return -1;
-    for (int r = 0; each && r < n_ranks; r++)
-        if (cpl_neighbor_count(recv, r) < 0 ||
-            __builtin_add_overflow(count, cpl_neighbor_count(recv, r), &count))
-            return -1;
-    return __builtin_mul_overflow(count, cpl_type_size(recv->type), &bytes) ? -1 : bytes;
-}
-
 bool cpl_allgather_carry(struct cpl_neighbor_call *call, int *result)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);

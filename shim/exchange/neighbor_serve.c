@@ -59,7 +59,7 @@ struct cpl_comm_state *cpl_neighbor_describe(const struct cpl_neighbor_call *cal
     return state->inter || state->size < 2 || call->send.buffer == MPI_IN_PLACE ? NULL : state;
 }
 
-bool cpl_neighbor_start(struct cpl_neighbor_call *call, MPI_Request *request, int *result)
+bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *request)
 {
     struct cpl_comm_state *state = cpl_neighbor_describe(call);
     if (!state)
@@ -80,7 +80,6 @@ bool cpl_neighbor_start(struct cpl_neighbor_call *call, MPI_Request *request, in
     op->request = cpl_request_make(call->comm, true);
     cpl_request_open_collective(op->request);
     *request = op->request->handle;
-    *result = MPI_SUCCESS;
     cpl_neighbor_op_start(op);
     return true;
 }

@@ -169,6 +169,20 @@ static bool doubling(struct cpl_gathering *g, int32_t step)
 
 /* ---- the table ---- */
 
+int64_t cpl_allgather_bytes(const struct cpl_neighbor_call *call, int n_ranks)
+{
+    const struct cpl_neighbor_side *recv = &call->recv;
+    const bool each = recv->counts || recv->large_counts;
+    int64_t count = 0, bytes;
+    if (!each && __builtin_mul_overflow(recv->count, n_ranks, &count))
+        return -1;
+    for (int r = 0; each && r < n_ranks; r++)
+        if (cpl_neighbor_count(recv, r) < 0 ||
+            __builtin_add_overflow(count, cpl_neighbor_count(recv, r), &count))
+            return -1;
+    return __builtin_mul_overflow(count, cpl_type_size(recv->type), &bytes) ? -1 : bytes;
+}
+
 static enum cpl_allgather_way way_of(const struct cpl_carrying *c)
 {
     return (enum cpl_allgather_way)(c->by->way - cpl_gather_ways);

@@ -449,9 +449,9 @@ bool serve_start(int comm, enum cpl_neighbor_kind kind)
     struct serve_rank *me = &serve.rank[fibers_rank()];
     struct cpl_neighbor_call call = {.kind = kind, .comm = me->state[comm].comm};
     MPI_Request request;
-    int result = MPI_SUCCESS, n = me->n[comm][kind]++;
+    int n = me->n[comm][kind]++;
     assert_in_range(n, 0, SERVE_CALLS - 1);
-    bool carried = cpl_neighbor_start(&call, &request, &result);
+    bool carried = cpl_neighbor_start(&call, &request);
     me->carried[comm][kind][n] = carried;
     return carried;
 }
