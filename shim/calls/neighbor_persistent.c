@@ -119,25 +119,23 @@ static bool new_request(const struct cpl_neighbor_call *call, struct cpl_comm_st
 }
 
 /* Plans the request, unless other threads are in calls. Returns whether it is carried; else its
- * starts are counted, or it is forgotten (*x is NULL then). Collective, the same result on all
- * ranks. */
+ * starts are counted. Collective, the same result on all ranks. */
 static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                 struct cpl_exchange **x, MPI_Request *request)
+                 struct cpl_exchange *x, MPI_Request *request)
 {
-    if (!cpl_exclusive_take(state->private_comm)) {
-        (*x)->phase = CPL_PHASE_DIRECT;
-        (*x)->learned.left = CPL_LEFT_THREADS;
-        return false;
+    bool carried = false;
+    if (cpl_exclusive_take(state->private_comm)) {
+        cpl_neighbor_plan(call, state, x);
+        carried = x->phase == CPL_PHASE_PLANNED && cpl_agree_service(state->private_comm) &&
+                  new_request(call, state, x, request);
+        cpl_exclusive_leave();
+    } else {
+        x->learned.left = CPL_LEFT_THREADS;
     }
-    cpl_neighbor_plan(call, state, *x);
-    bool planned = (*x)->phase == CPL_PHASE_PLANNED;
-    bool carried =
-        planned && cpl_agree_service(state->private_comm) && new_request(call, state, *x, request);
-    if (planned && !carried) {
-        release(*x);
-        *x = NULL;
-    }
-    cpl_exclusive_leave();
+    if (!carried && x->phase == CPL_PHASE_PLANNED)
+        x->learned.left = CPL_LEFT_UNABLE;
+    if (!carried)
+        x->phase = CPL_PHASE_DIRECT;
     return carried;
 }
 
@@ -177,7 +175,7 @@ bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request)
     struct cpl_exchange *x = new_exchange(call, state, request);
     if (!x)
         return false;
-    if (!plan(call, state, &x, request)) {
+    if (!plan(call, state, x, request)) {
         call->state = state;
         call->watched = x;
         return false;

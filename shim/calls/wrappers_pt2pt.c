@@ -8,22 +8,13 @@
 
 #include <mpi.h>
 
-/* A nonblocking send by MPI. While something is managed, MPI_Buffer_detach must not wait in MPI, so
- * the shim itself keeps buffered messages. */
-#define START_FORM(name, mode, count_t)                                                            \
-    static int start_##name(const void *buf, count_t count, MPI_Datatype type, int dest, int tag,  \
-                            MPI_Comm comm, MPI_Request *request)                                   \
-    {                                                                                              \
-        int result;                                                                                \
-        if ((mode) == CPL_SEND_BUFFERED && cpl_progress_needed() &&                                \
-            cpl_buffered_isend(buf, count, type, dest, tag, comm, request, &result))               \
-            return result;                                                                         \
-        return PMPI_##name(buf, count, type, dest, tag, comm, request);                            \
-    }
-#define ISEND(name, mode)                                                                          \
-    START_FORM(name, mode, int)                                                                    \
-    START_FORM(name##_c, mode, MPI_Count)
-#include "shim/tables/pt2pt.def"
+/* Starts a send by MPI, nonblocking. While something is managed, MPI_Buffer_detach must not wait in
+ * MPI, so the shim itself keeps buffered messages. */
+#define STARTED(name, mode)                                                                        \
+    ((mode) == CPL_SEND_BUFFERED && cpl_progress_needed() &&                                       \
+             cpl_buffered_isend(buf, count, type, dest, tag, comm, request, &result)               \
+         ? result                                                                                  \
+         : PMPI_##name(buf, count, type, dest, tag, comm, request))
 
 #define SEND_FORM(name, nonblocking, mode, count_t)                                                \
     PASSING(name,                                                                                  \
@@ -32,7 +23,8 @@
     {                                                                                              \
         CPL_INSIDE;                                                                                \
         struct cpl_span span;                                                                      \
-        MPI_Request request;                                                                       \
+        MPI_Request own, *request = &own;                                                          \
+        int result;                                                                                \
         struct cpl_comm_state *state =                                                             \
             cpl_pt2pt_managed(comm, buf, count, type, dest, tag, false, &span);                    \
         if (state)                                                                                 \
@@ -40,9 +32,9 @@
         cpl_watch_send(comm, count, type, dest, tag);                                              \
         if (!cpl_progress_needed())                                                                \
             return CPL_AWAY(PMPI_##name(buf, count, type, dest, tag, comm));                       \
-        int result = start_##nonblocking(buf, count, type, dest, tag, comm, &request);             \
+        result = STARTED(nonblocking, mode);                                                       \
         return result == MPI_SUCCESS                                                               \
-                   ? cpl_complete_one(&request, NULL, MPI_STATUS_IGNORE, CPL_WAITS)                \
+                   ? cpl_complete_one(request, NULL, MPI_STATUS_IGNORE, CPL_WAITS)                 \
                    : result;                                                                       \
     }
 #define SEND(name, nonblocking, mode)                                                              \
@@ -58,6 +50,7 @@
     {                                                                                              \
         CPL_INSIDE;                                                                                \
         struct cpl_span span;                                                                      \
+        int result;                                                                                \
         struct cpl_comm_state *state =                                                             \
             cpl_pt2pt_managed(comm, buf, count, type, dest, tag, false, &span);                    \
         if (state && request)                                                                      \
@@ -65,7 +58,7 @@
         if (cpl_pt2pt_null(comm, buf, count, type, dest, tag, false, request))                     \
             return MPI_SUCCESS;                                                                    \
         cpl_watch_send(comm, count, type, dest, tag);                                              \
-        return start_##name(buf, count, type, dest, tag, comm, request);                           \
+        return STARTED(name, mode);                                                                \
     }
 #define ISEND(name, mode)                                                                          \
     ISEND_FORM(name, mode, int)                                                                    \
