@@ -226,13 +226,10 @@ static void lock_one(struct window *w, bool exclusive, int k)
  * released. */
 static void before_lock(bool exclusive, int rank, MPI_Win win)
 {
-    struct window *w = find(win);
-    if (!w || !cpl_away_gathers())
-        return;
-    if (rank >= 0 && rank < w->n_ranks)
-        lock_one(w, exclusive, rank);
-    for (int k = 0; rank == ALL_RANKS && k < w->n_ranks; k++)
-        lock_one(w, false, k);
+    struct window *w = cpl_away_gathers() ? find(win) : NULL;
+    for (int k = 0; w && k < w->n_ranks; k++)
+        if (rank == ALL_RANKS || k == rank)
+            lock_one(w, exclusive, k);
 }
 
 static void locked(int result, bool exclusive, int rank, MPI_Win win)
