@@ -69,26 +69,21 @@ static int count_ours(int n, const MPI_Request *requests, int *n_open, int *firs
     return n_ours;
 }
 
-/* MPI's part of an array: a copy in which there is no request in the places of the shim's. */
-static MPI_Request *copy_others(int n, const MPI_Request *requests, MPI_Request few[FEW])
-{
-    MPI_Request *others =
-        n <= FEW ? few : cpl_memory_need((size_t)n * sizeof *others, "an array of requests");
-    for (int k = 0; k < n; k++)
-        others[k] = cpl_request_active(requests[k]) ? MPI_REQUEST_NULL : requests[k];
-    return others;
-}
-
 enum which { ALL, ANY, SOME };
 
-/* Asks MPI about its part of an array, as PMPI_Testall, _any or _some do or, if the call peeks, the
- * forms of PMPI_Request_get_status; *done: how many of some are, else whether. */
+/* Asks MPI about its part of an array, by a copy in which there is no request in the places of the
+ * shim's, as PMPI_Testall, _any or _some do or, if the call peeks, the forms of
+ * PMPI_Request_get_status; *done: how many of some are, else whether. */
 static int ask_mpi(enum which which, int n, MPI_Request *requests, int *done, int *index,
                    MPI_Status *statuses, enum cpl_completion how)
 {
-    MPI_Request few[FEW], *others = copy_others(n, requests, few);
+    MPI_Request few[FEW],
+        *others =
+            n <= FEW ? few : cpl_memory_need((size_t)n * sizeof *others, "an array of requests");
     const bool peeks = how == CPL_PEEKS;
     int result;
+    for (int k = 0; k < n; k++)
+        others[k] = cpl_request_active(requests[k]) ? MPI_REQUEST_NULL : requests[k];
     if (which == ALL)
         result = peeks ? PMPI_Request_get_status_all(n, others, done, statuses)
                        : PMPI_Testall(n, others, done, statuses);
@@ -173,13 +168,6 @@ static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, enum 
     return cpl_raise(comm, result);
 }
 
-/* As MPICH does behind a request with an error: the others stay as they are. */
-static void leave_pending(int n, const MPI_Request *requests, MPI_Status *statuses)
-{
-    for (int k = 0; k < n && statuses != MPI_STATUSES_IGNORE; k++)
-        statuses[k].MPI_ERROR = requests[k] == MPI_REQUEST_NULL ? MPI_SUCCESS : MPI_ERR_PENDING;
-}
-
 static int wait_all(int n, MPI_Request *requests, MPI_Status *statuses)
 {
     int result = MPI_SUCCESS;
@@ -196,9 +184,8 @@ static int wait_all(int n, MPI_Request *requests, MPI_Status *statuses)
         else
             result = cpl_progress_wait_each(1, &requests[k], status_at(statuses, k));
     }
-    if (k < n)
-        leave_pending(n - k, &requests[k],
-                      statuses == MPI_STATUSES_IGNORE ? statuses : &statuses[k]);
+    for (; k < n && statuses != MPI_STATUSES_IGNORE; k++) /* as MPICH does behind an error */
+        statuses[k].MPI_ERROR = requests[k] == MPI_REQUEST_NULL ? MPI_SUCCESS : MPI_ERR_PENDING;
     return cpl_raise(comm, result);
 }
 

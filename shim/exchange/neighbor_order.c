@@ -25,16 +25,6 @@ static struct cpl_relay *find_relay(const struct cpl_exchange *x)
     return executor ? cpl_executor_relay(executor) : NULL;
 }
 
-/* Messages that a call takes this rank; 0: not known. */
-static int32_t count_sends(const struct cpl_exchange *x)
-{
-    const struct cpl_relay *relay = find_relay(x);
-    const struct cpl_neighbors *out = &x->adjacency->out;
-    return relay                     ? relay->slice.n_out
-           : x->kind < CPL_ALLTOALLV ? out->first_part[out->n_messages]
-                                     : 0;
-}
-
 /* Orders the relay's sends that wait for nothing, if some rank sends anything next; receivers need
  * not know. What a rank forwards in this exchange comes before that. Collective; the same result on
  * all ranks. */
@@ -81,7 +71,11 @@ void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *x)
     if (!x->plans.trial.running && x->calls >= FIRST_MEETING && (x->calls & (x->calls - 1)) == 0)
         meet(state, x);
     struct cpl_exchange *before = cpl_context.exchanges.last;
+    const struct cpl_relay *relay = find_relay(x);
+    int32_t sends = relay ? relay->slice.n_out : 0; /* that a call takes this rank */
+    if (!relay && x->kind < CPL_ALLTOALLV)
+        sends = x->adjacency->out.first_part[x->adjacency->out.n_messages];
     if (before)
-        before->order.next_sends = before == x ? 0 : count_sends(x);
+        before->order.next_sends = before == x ? 0 : sends;
     cpl_context.exchanges.last = x;
 }
