@@ -104,18 +104,6 @@ static int flush_text(void)
     return CPL_EXIT_FAILED;
 }
 
-/* What placing ranks would gain. */
-static void print_reorderable(const json_t *root)
-{
-    const json_t *reorderable = json_object_get(root, "reorderable");
-    if (reorderable && cpl_report_integer(reorderable, "communicators") > 0)
-        printf("communicators that the program lets MPI reorder: %lld could be placed better, "
-               "modelled %.1f us instead of %.1f (CARPOOL_REORDER=auto)\n",
-               (long long)cpl_report_integer(reorderable, "communicators"),
-               cpl_report_number(reorderable, "after_us"),
-               cpl_report_number(reorderable, "before_us"));
-}
-
 /* What the library has cost and gained. */
 static void print_account(const json_t *root)
 {
@@ -149,7 +137,6 @@ static int print_report(const json_t *root, const char *directory)
     if (cpl_report_integer(root, "left_out") > 0)
         printf("and %lld more exchanges, which took least\n",
                (long long)cpl_report_integer(root, "left_out"));
-    print_reorderable(root);
     print_account(root);
     return flush_text();
 }

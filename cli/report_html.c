@@ -292,18 +292,6 @@ static void settings(FILE *out, const json_t *report)
     fputs("</table>\n", out);
 }
 
-/* What placing ranks would gain. */
-static void reorderable(FILE *out, const json_t *gain)
-{
-    if (!gain || cpl_report_integer(gain, "communicators") == 0)
-        return;
-    fprintf(out,
-            "<p>Communicators that the program lets MPI reorder: %lld could be placed better, "
-            "modelled %.1f us instead of %.1f (CARPOOL_REORDER=auto).</p>\n",
-            (long long)cpl_report_integer(gain, "communicators"),
-            cpl_report_number(gain, "after_us"), cpl_report_number(gain, "before_us"));
-}
-
 static void show_run(FILE *out, const json_t *report)
 {
     static char line[CPL_REPORT_LINES][CPL_REPORT_LINE];
@@ -328,7 +316,6 @@ void cpl_report_html(const json_t *report, const char *directory, FILE *out)
     if (cpl_report_integer(report, "left_out") > 0)
         fprintf(out, "<p>%lld more exchanges, which took least, are not in the report.</p>\n",
                 (long long)cpl_report_integer(report, "left_out"));
-    reorderable(out, json_object_get(report, "reorderable"));
     settings(out, report);
     cpl_html_end(out);
 }

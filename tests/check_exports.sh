@@ -140,7 +140,7 @@ uses_of() { # extended regular expression, file...: lines outside comments that 
 # Blocking calls that must not be made but by collective.c; start.c, report.c and picture.c run while
 # nothing is managed, at the start and at the end.
 collectives() {
-    sed -n 's/^\(NEIGHBOR\|ALLTOALL\|MOVES\|GATHERS\|ENTERS\|REORDERS\)(\([A-Z][A-Za-z_]*\),.*/\2/p' \
+    sed -n 's/^\(NEIGHBOR\|ALLTOALL\|MOVES\|GATHERS\|ENTERS\|REORDERS\|TRADES\)(\([A-Z][A-Za-z_]*\),.*/\2/p' \
         "$top_srcdir/shim/tables/calls.def" "$top_srcdir/shim/tables/collectives.def"
     printf '%s\n' Waitsome Waitall
 }

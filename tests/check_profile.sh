@@ -17,8 +17,7 @@ yield=$top_builddir/bench/.libs/libyield.so
 library=$top_builddir/shim/.libs/libcarpool.so
 pending=$top_builddir/tests/mpi/pending
 alltoalls=$top_builddir/tests/mpi/alltoalls
-reorder=$top_builddir/tests/mpi/reorder
-for file in "$carpool" "$spmv" "$messages" "$library" "$yield" "$pending" "$alltoalls" "$reorder"; do
+for file in "$carpool" "$spmv" "$messages" "$library" "$yield" "$pending" "$alltoalls"; do
     [ -e "$file" ] || skip_all "no $file"
 done
 command -v "$mpiexec" >/dev/null 2>&1 || skip_all "no $mpiexec"
@@ -138,9 +137,6 @@ run -n 1 "$carpool" run --profile=idle "$messages" --peers 4 --iterations 5
 check "nothing seen: told" grep -q '^carpool: no exchanges were seen' err
 run -n 7 "$carpool" run --profile=many "$pending" --graph mix --graphs 9 --events 250 --seed 20
 check "many exchanges: counted" grep -Eq '^carpool: [1-9][0-9]* exchanges, measured [0-9.e-]+ s in all their calls' err
-run -n 7 "$carpool" run --profile=many --ranks-per-node=3 "$reorder" --rounds 4 --seed 2
-check "communicators that could be placed better: told" \
-    grep -Eq '"communicators": [1-9]' many/report.json
 
 # --- a run that asks for a report gets one, whatever happens
 told() { # description, text of carpool report

@@ -1,5 +1,5 @@
-/* Calls at which the ranks may meet (meets.h). */
-#include "shim/calls/meets.h"
+/* Calls at which the ranks may meet (wrappers.h). */
+#include "shim/calls/wrappers.h"
 
 #include "shim/exchange/neighbor.h"
 #include "shim/meet/appointment.h"

@@ -8,6 +8,7 @@
 #include "shim/exchange/neighbor_internal.h"
 #include "shim/meet/agree.h"
 #include "shim/state/context.h"
+#include "shim/state/memory.h"
 #include "shim/wait/progress.h"
 
 #include <stdlib.h>
@@ -24,14 +25,12 @@ static int first_tag(const struct cpl_comm_state *state)
 static struct cpl_exchange *new_exchange(const struct cpl_neighbor_call *call,
                                          struct cpl_comm_state *state, bool able)
 {
-    struct cpl_exchange *x = calloc(1, sizeof *x);
     int tag = first_tag(state);
-    able = able && x && tag >= 0 && (state->watched || call->kind >= CPL_ALLTOALLV) &&
+    able = able && tag >= 0 && (state->watched || call->kind >= CPL_ALLTOALLV) &&
            cpl_context.n_epochs == 0 && !cpl_context.met_others && !cpl_context.service.barred;
-    if (!cpl_agree_all(state->private_comm, able)) {
-        free(x);
+    if (!cpl_agree_all(state->private_comm, able))
         return NULL;
-    }
+    struct cpl_exchange *x = cpl_memory_need(sizeof *x, "a persistent collective");
     *x = (struct cpl_exchange){.kind = call->kind,
                                .first_tag = tag,
                                .adjacency = &state->adjacency,
@@ -43,8 +42,8 @@ static struct cpl_exchange *new_exchange(const struct cpl_neighbor_call *call,
 struct collective {
     struct cpl_persistent persistent; /* the first member */
     struct cpl_neighbor_op *op;       /* NULL: it is MPI's */
-    struct cpl_exchange *exchange;    /* NULL: it was not made after all */
-    int rank, n_ranks;                /* of its communicator */
+    struct cpl_exchange *exchange;
+    int rank, n_ranks; /* of its communicator */
 };
 
 static void release(struct cpl_exchange *x)
@@ -71,16 +70,13 @@ static void forget(struct cpl_persistent *p)
 {
     struct collective *c = (struct collective *)(void *)p;
     struct cpl_exchange *x = c->exchange;
-    if (c->op)
-        cpl_neighbor_drain(x);
-    if (x)
-        cpl_exchange_record(x, MPI_COMM_NULL, c->rank, c->n_ranks);
+    cpl_neighbor_drain(x);
+    cpl_exchange_record(x, MPI_COMM_NULL, c->rank, c->n_ranks);
     if (c->op) {
         c->op->carrying.state->persistent.n_left--;
         cpl_neighbor_op_free(c->op);
     }
-    if (x)
-        release(x);
+    release(x);
     free(c);
 }
 
@@ -88,66 +84,58 @@ static void forget(struct cpl_persistent *p)
 static const struct cpl_persistent_kind kind = {
     .start = start, .free = forget, .is_waited_for = true};
 
-/* Makes a request known by its handle; NULL when memory ran out. */
-static struct collective *add(MPI_Request handle, const struct cpl_comm_state *state)
+/* Makes a request known by its handle, of an operation or (NULL) MPI's. */
+static void add(MPI_Request handle, const struct cpl_comm_state *state, struct cpl_exchange *x,
+                struct cpl_neighbor_op *op)
 {
-    struct collective *c = calloc(1, sizeof *c);
-    if (!c)
-        return NULL;
+    struct collective *c = cpl_memory_need(sizeof *c, "a persistent request");
     cpl_persistent_add(&c->persistent, &kind, handle);
+    c->op = op;
+    c->exchange = x;
     c->rank = state->rank;
     c->n_ranks = state->size;
-    return c;
+    if (op)
+        op->request = &c->persistent.request;
 }
 
-/* Makes an operation and its handle; false on all ranks when one has no memory. The handle is that
+/* Makes an operation and its handle; false on all ranks when one cannot. The handle is that
  * of a receive from a real rank, which is never started: after a receive from MPI_PROC_NULL is
  * freed, MPICH's (4.0.2) next persistent collective never completes. Collective. */
 static bool new_request(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                         struct cpl_exchange *x, MPI_Request *request)
 {
-    bool refused;
-    MPI_Request handle = MPI_REQUEST_NULL;
-    struct cpl_neighbor_op *op = cpl_neighbor_op_make(call, state, x, &refused);
+    struct cpl_neighbor_op *op = cpl_neighbor_op_make(call, state, x);
     bool made = op && PMPI_Recv_init(NULL, 0, MPI_BYTE, state->rank, 0, state->private_comm,
-                                     &handle) == MPI_SUCCESS;
-    struct collective *added = made ? add(handle, state) : NULL;
-    if (cpl_agree_all(state->private_comm, added)) {
-        added->op = op;
-        added->exchange = x;
-        op->request = &added->persistent.request;
-        *request = handle;
+                                     request) == MPI_SUCCESS;
+    if (cpl_agree_all(state->private_comm, made)) {
+        add(*request, state, x, op);
         return true;
     }
-    if (added)
-        cpl_persistent_forget(&added->persistent);
     if (made)
-        PMPI_Request_free(&handle);
+        PMPI_Request_free(request);
     if (op)
         cpl_neighbor_op_free(op);
     return false;
 }
 
 /* Plans the request, unless other threads are in calls. Returns whether it is carried; else its
- * starts are counted, or it is forgotten (*x is NULL then). Collective, the same result on all
- * ranks. */
+ * starts are counted. Collective, the same result on all ranks. */
 static bool plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
-                 struct cpl_exchange **x, MPI_Request *request)
+                 struct cpl_exchange *x, MPI_Request *request)
 {
-    if (!cpl_exclusive_take(state->private_comm)) {
-        (*x)->phase = CPL_PHASE_DIRECT;
-        (*x)->learned.left = CPL_LEFT_THREADS;
-        return false;
+    bool carried = false;
+    if (cpl_exclusive_take(state->private_comm)) {
+        cpl_neighbor_plan(call, state, x);
+        carried = x->phase == CPL_PHASE_PLANNED && cpl_agree_service(state->private_comm) &&
+                  new_request(call, state, x, request);
+        cpl_exclusive_leave();
+    } else {
+        x->learned.left = CPL_LEFT_THREADS;
     }
-    cpl_neighbor_plan(call, state, *x);
-    bool planned = (*x)->phase == CPL_PHASE_PLANNED;
-    bool carried =
-        planned && cpl_agree_service(state->private_comm) && new_request(call, state, *x, request);
-    if (planned && !carried) {
-        release(*x);
-        *x = NULL;
-    }
-    cpl_exclusive_leave();
+    if (!carried && x->phase == CPL_PHASE_PLANNED)
+        x->learned.left = CPL_LEFT_UNABLE;
+    if (!carried)
+        x->phase = CPL_PHASE_DIRECT;
     return carried;
 }
 
@@ -174,7 +162,7 @@ static bool is_early(const struct cpl_neighbor_call *call, struct cpl_comm_state
     return false;
 }
 
-bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int *result)
+bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request)
 {
     struct cpl_comm_state *state = cpl_neighbor_describe(call);
     if (!state || (state->size != cpl_context.size &&
@@ -187,7 +175,7 @@ bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int
     struct cpl_exchange *x = new_exchange(call, state, request);
     if (!x)
         return false;
-    if (!plan(call, state, &x, request)) {
+    if (!plan(call, state, x, request)) {
         call->state = state;
         call->watched = x;
         return false;
@@ -195,17 +183,14 @@ bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int
     state->persistent.n++;
     state->persistent.n_left++;
     cpl_neighbor_count_served(state, true);
-    *result = MPI_SUCCESS;
     return true;
 }
 
 void cpl_neighbor_init_passed(const struct cpl_neighbor_call *call, int result,
                               const MPI_Request *request)
 {
-    struct cpl_exchange *x = call->watched;
-    struct collective *counted = x && result == MPI_SUCCESS ? add(*request, call->state) : NULL;
-    if (counted)
-        counted->exchange = x;
-    else if (x)
-        release(x);
+    if (call->watched && result == MPI_SUCCESS)
+        add(*request, call->state, call->watched, NULL);
+    else if (call->watched)
+        release(call->watched);
 }

@@ -155,17 +155,16 @@ void cpl_preload_await(MPI_Request *request)
     }
 }
 
-enum cpl_preload cpl_preload_check(int rank, int n_ranks)
+bool cpl_preload_lacks(int rank, int n_ranks, bool *tells)
 {
-    if (n_ranks == 1)
-        return CPL_PRELOAD_ALL;
-    struct local local = {.n_ranks = n_ranks, .has = calloc((size_t)n_ranks, 1)};
+    struct local local = {.n_ranks = n_ranks};
+    if (n_ranks > 1)
+        local.has = calloc((size_t)n_ranks, 1);
     bool lacking = sees_lacking(&local);
     int first = 0;
     while (lacking && first < rank && local.has[first] != 2)
         first++;
+    *tells = first == rank;
     free(local.has);
-    if (lacking)
-        return first == rank ? CPL_PRELOAD_SOME_TELL : CPL_PRELOAD_SOME;
-    return CPL_PRELOAD_ALL;
+    return lacking;
 }

@@ -3,10 +3,8 @@
 #include "shim/wait/progress.h"
 
 #include "shim/base/work.h"
-#include "shim/calls/pt2pt_complete.h"
 #include "shim/carry/line.h"
-#include "shim/carry/requests.h"
-#include "shim/state/comm_state.h"
+#include "shim/state/memory.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -23,32 +21,31 @@ struct cpl_comm_state *cpl_pt2pt_managed(MPI_Comm comm, const void *buffer, MPI_
                : NULL;
 }
 
-static bool reserve(struct cpl_batch *batch, size_t bytes)
+static void reserve(struct cpl_batch *batch, size_t bytes)
 {
+    int tries = 0;
+    while (!cpl_pt2pt_batch_reserve(batch))
+        cpl_memory_wait(&tries, "messages");
     if (batch->used + bytes <= batch->room)
-        return true;
-    size_t room = 2 * (batch->used + bytes) + 4096;
-    unsigned char *segments = realloc(batch->segments, room);
-    if (!segments)
-        return false;
-    batch->segments = segments;
-    batch->room = room;
-    return true;
+        return;
+    batch->room = 2 * (batch->used + bytes) + 4096;
+    batch->segments = cpl_memory_grow(batch->segments, batch->room, "messages");
 }
 
 /* A message of the rank to itself needs no combined message. */
 static int deliver_to_self(struct cpl_comm_state *state, const struct cpl_segment *segment,
                            const struct cpl_span *span)
 {
-    bool dense = span->type.dense;
-    unsigned char *payload = dense ? NULL : malloc((size_t)segment->payload_bytes + 1);
-    if (!dense && !payload)
-        return MPI_ERR_NO_MEM;
-    int result = dense ? MPI_SUCCESS : cpl_span_pack(span, payload);
+    unsigned char *packed = NULL;
+    int result = MPI_SUCCESS;
+    if (!span->type.dense) {
+        packed = cpl_memory_need((size_t)segment->payload_bytes + 1, "a message");
+        result = cpl_span_pack(span, packed);
+    }
     if (result == MPI_SUCCESS)
         cpl_match_deliver(&state->line->match, segment,
-                          dense ? (const unsigned char *)span->address : payload);
-    free(payload);
+                          packed ? packed : (const unsigned char *)span->address);
+    free(packed);
     return result;
 }
 
@@ -77,9 +74,8 @@ static int prepare(struct cpl_comm_state *state, const struct cpl_span *span,
     struct cpl_pt2pt *p = state->pt2pt;
     if (mode == CPL_SEND_BUFFERED && !cpl_buffered_has_room(segment->bytes))
         return MPI_ERR_BUFFER;
-    if (!follows &&
-        !(reserve(&p->batch, cpl_segment_bytes(segment)) && cpl_pt2pt_batch_reserve(&p->batch)))
-        return MPI_ERR_NO_MEM;
+    if (!follows)
+        reserve(&p->batch, cpl_segment_bytes(segment));
     if (mode == CPL_SEND_SYNCHRONOUS) {
         sending->synchronous =
             cpl_sending_expect(&p->line->synchronous, segment->dest, segment->number);
@@ -172,16 +168,10 @@ int cpl_pt2pt_isend(struct cpl_comm_state *state, const struct cpl_span *span, i
     if (result != MPI_SUCCESS)
         return result;
     if (!sending.synchronous) { /* a straight payload's request is MPI's own */
-        *request = sending.inner;
-        if (sending.inner == MPI_REQUEST_NULL)
-            *request = cpl_request_complete_send();
-        return *request == MPI_REQUEST_NULL ? cpl_raise(state->comm, MPI_ERR_NO_MEM) : MPI_SUCCESS;
+        *request = sending.inner == MPI_REQUEST_NULL ? cpl_request_complete_send() : sending.inner;
+        return MPI_SUCCESS;
     }
     struct cpl_request *made = cpl_request_make(state->comm, false);
-    if (!made) {
-        cpl_sending_forget(&sending);
-        return cpl_raise(state->comm, MPI_ERR_NO_MEM);
-    }
     made->sending = sending;
     *request = made->handle;
     return MPI_SUCCESS;
@@ -220,8 +210,6 @@ bool cpl_pt2pt_null(MPI_Comm comm, const void *buffer, MPI_Count count, MPI_Data
         !cpl_describe(buffer, count, type, tag, receives, &span))
         return false;
     struct cpl_request *made = cpl_request_make(comm, receives);
-    if (!made)
-        return false;
     cpl_request_end_null(made);
     *request = made->handle;
     return true;
@@ -231,8 +219,6 @@ int cpl_pt2pt_irecv(struct cpl_comm_state *state, const struct cpl_span *span, i
                     MPI_Request *request)
 {
     struct cpl_request *made = cpl_request_make(state->comm, true);
-    if (!made)
-        return cpl_raise(state->comm, MPI_ERR_NO_MEM);
     *request = made->handle;
     cpl_pt2pt_post(state, &made->receive, span, source, tag);
     return MPI_SUCCESS;
@@ -260,17 +246,8 @@ int cpl_pt2pt_probe(struct cpl_comm_state *state, int source, int tag, int *flag
 int cpl_pt2pt_imrecv(const struct cpl_span *span, MPI_Message *message, MPI_Request *request)
 {
     struct cpl_request *made = cpl_request_make(MPI_COMM_WORLD, true);
-    if (!made)
-        return cpl_raise(MPI_COMM_WORLD, MPI_ERR_NO_MEM);
     made->receive = (struct cpl_receive){.span = *span, .inner = MPI_REQUEST_NULL};
     made->comm = cpl_line_receive_message(message, &made->receive);
     *request = made->handle;
     return MPI_SUCCESS;
-}
-
-int cpl_pt2pt_mrecv(const struct cpl_span *span, MPI_Message *message, MPI_Status *status)
-{
-    MPI_Request request;
-    int result = cpl_pt2pt_imrecv(span, message, &request);
-    return result == MPI_SUCCESS ? cpl_complete_one(&request, NULL, status, CPL_WAITS) : result;
 }

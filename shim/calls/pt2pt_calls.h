@@ -1,11 +1,14 @@
-/* Point-to-point calls on managed communicators, with MPI's meaning (doc/point-to-point.md). Return
- * MPI's error codes, after the communicator's error handler. */
+/* Point-to-point and completion calls, with MPI's meaning (doc/point-to-point.md). Return MPI's
+ * error codes, after the communicator's error handler. One thread. */
 #ifndef CARPOOL_PT2PT_CALLS_H
 #define CARPOOL_PT2PT_CALLS_H
 
+#include "shim/carry/requests.h"
 #include "shim/pt2pt/pt2pt_internal.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/describe.h"
+
+/* ---- on managed communicators (pt2pt_calls.c) */
 
 enum cpl_send_mode {
     CPL_SEND_STANDARD,
@@ -61,9 +64,41 @@ int cpl_pt2pt_irecv(struct cpl_comm_state *state, const struct cpl_span *span, i
 int cpl_pt2pt_probe(struct cpl_comm_state *state, int source, int tag, int *flag,
                     MPI_Message *message, MPI_Status *status);
 
-/* Receive a message that a matched probe gave a handle for; MPI's own handles are passed on to
- * MPI. */
-int cpl_pt2pt_mrecv(const struct cpl_span *span, MPI_Message *message, MPI_Status *status);
+/* Starts to receive a message that a matched probe gave a handle of the shim's for. */
 int cpl_pt2pt_imrecv(const struct cpl_span *span, MPI_Message *message, MPI_Request *request);
+
+/* ---- completion of requests, some of which are the shim's (requests.h) and others MPI's
+ * (pt2pt_complete.c); polls. Arrays of the shim's requests only are completed without MPI; mixed
+ * ones cost MPI's call for a copy with its part, and memory when there are more than a few. */
+
+/* As MPI_Wait, MPI_Test and MPI_Request_get_status, which leaves the requests as they are. */
+enum cpl_completion { CPL_WAITS, CPL_TESTS, CPL_PEEKS };
+
+/* The four forms for one request and for arrays; flag: NULL if the call waits. */
+int cpl_complete_one(MPI_Request *request, int *flag, MPI_Status *status, enum cpl_completion how);
+int cpl_complete_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuses,
+                     enum cpl_completion how);
+int cpl_complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI_Status *status,
+                     enum cpl_completion how);
+int cpl_complete_some(int n, MPI_Request *requests, int *n_done, int *indices, MPI_Status *statuses,
+                      enum cpl_completion how);
+
+/* ---- messages that MPI carries while the shim learns about their communicator, or counts them
+ * (pt2pt_watch.c). Whose message a receive with wildcards takes is known when it is over. So its
+ * request is the shim's, which looks at MPI's, and no agreement comes about while one is open. When
+ * that cannot be the communicator is not learned about any more. All are local. */
+
+/* A message is sent. */
+void cpl_watch_send(MPI_Comm comm, MPI_Count count, MPI_Datatype type, int dest, int tag);
+
+/* MPI's nonblocking receive has returned `result`; returns that, and may put a request of the shim
+ * in the place of MPI's. */
+int cpl_watch_posted(MPI_Comm comm, int source, int tag, int result, MPI_Request *request);
+
+/* A persistent receive is about to be started; `request` is what its handle leads to. */
+void cpl_watch_starting(MPI_Comm comm, int source, int tag, struct cpl_request *request);
+
+/* A blocking receive has returned `result`: source and tag are known even for wildcards. */
+void cpl_watch_received(MPI_Comm comm, int source, int tag, int result, const MPI_Status *status);
 
 #endif

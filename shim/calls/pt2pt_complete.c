@@ -1,5 +1,5 @@
-/* Completion calls (pt2pt_complete.h). */
-#include "shim/calls/pt2pt_complete.h"
+/* Completion calls (pt2pt_calls.h). */
+#include "shim/calls/pt2pt_calls.h"
 #include "shim/wait/progress.h"
 
 #include "shim/carry/requests.h"
@@ -69,35 +69,35 @@ static int count_ours(int n, const MPI_Request *requests, int *n_open, int *firs
     return n_ours;
 }
 
-/* MPI's part of an array: a copy in which there is no request in the places of the shim's. */
-static MPI_Request *copy_others(int n, const MPI_Request *requests, MPI_Request few[FEW])
+enum which { ALL, ANY, SOME };
+
+/* Asks MPI about its part of an array, by a copy in which there is no request in the places of the
+ * shim's, as PMPI_Testall, _any or _some do or, if the call peeks, the forms of
+ * PMPI_Request_get_status; *done: how many of some are, else whether. */
+static int ask_mpi(enum which which, int n, MPI_Request *requests, int *done, int *index,
+                   MPI_Status *statuses, enum cpl_completion how)
 {
-    MPI_Request *others =
-        n <= FEW ? few : cpl_memory_need((size_t)n * sizeof *others, "an array of requests");
+    MPI_Request few[FEW],
+        *others =
+            n <= FEW ? few : cpl_memory_need((size_t)n * sizeof *others, "an array of requests");
+    const bool peeks = how == CPL_PEEKS;
+    int result;
     for (int k = 0; k < n; k++)
         others[k] = cpl_request_active(requests[k]) ? MPI_REQUEST_NULL : requests[k];
-    return others;
-}
-
-/* Frees the copy, whose requests come back if they have changed. */
-static void take_back(int n, MPI_Request *requests, MPI_Request *others, const MPI_Request few[FEW],
-                      bool changed)
-{
-    for (int k = 0; k < n && changed; k++)
+    if (which == ALL)
+        result = peeks ? PMPI_Request_get_status_all(n, others, done, statuses)
+                       : PMPI_Testall(n, others, done, statuses);
+    else if (which == ANY)
+        result = peeks ? PMPI_Request_get_status_any(n, others, index, done, statuses)
+                       : PMPI_Testany(n, others, index, done, statuses);
+    else
+        result = peeks ? PMPI_Request_get_status_some(n, others, done, index, statuses)
+                       : PMPI_Testsome(n, others, done, index, statuses);
+    for (int k = 0; k < n && *done && !peeks; k++)
         if (!cpl_request_active(requests[k]))
             requests[k] = others[k];
     if (others != few)
         free(others);
-}
-
-/* PMPI_Testall for MPI's part of an array, or PMPI_Request_get_status_all. */
-static int test_others(int n, MPI_Request *requests, int *flag, MPI_Status *statuses,
-                       enum cpl_completion how)
-{
-    MPI_Request few[FEW], *others = copy_others(n, requests, few);
-    int result = how == CPL_PEEKS ? PMPI_Request_get_status_all(n, others, flag, statuses)
-                                  : PMPI_Testall(n, others, flag, statuses);
-    take_back(n, requests, others, few, *flag && how != CPL_PEEKS);
     return result;
 }
 
@@ -168,13 +168,6 @@ static int settle_ours(int n, MPI_Request *requests, MPI_Status *statuses, enum 
     return cpl_raise(comm, result);
 }
 
-/* As MPICH does behind a request with an error: the others stay as they are. */
-static void leave_pending(int n, const MPI_Request *requests, MPI_Status *statuses)
-{
-    for (int k = 0; k < n && statuses != MPI_STATUSES_IGNORE; k++)
-        statuses[k].MPI_ERROR = requests[k] == MPI_REQUEST_NULL ? MPI_SUCCESS : MPI_ERR_PENDING;
-}
-
 static int wait_all(int n, MPI_Request *requests, MPI_Status *statuses)
 {
     int result = MPI_SUCCESS;
@@ -191,9 +184,8 @@ static int wait_all(int n, MPI_Request *requests, MPI_Status *statuses)
         else
             result = cpl_progress_wait_each(1, &requests[k], status_at(statuses, k));
     }
-    if (k < n)
-        leave_pending(n - k, &requests[k],
-                      statuses == MPI_STATUSES_IGNORE ? statuses : &statuses[k]);
+    for (; k < n && statuses != MPI_STATUSES_IGNORE; k++) /* as MPICH does behind an error */
+        statuses[k].MPI_ERROR = requests[k] == MPI_REQUEST_NULL ? MPI_SUCCESS : MPI_ERR_PENDING;
     return cpl_raise(comm, result);
 }
 
@@ -204,7 +196,7 @@ static int test_all(int n, MPI_Request *requests, int *flag, MPI_Status *statuse
         int n_open, first, n_ours = count_ours(n, requests, &n_open, &first), result = MPI_SUCCESS;
         *flag = n_open == 0;
         if (*flag && n_ours < n)
-            result = test_others(n, requests, flag, statuses, how);
+            result = ask_mpi(ALL, n, requests, flag, NULL, statuses, how);
         if (*flag)
             return settle_ours(n, requests, statuses, how, result);
         if (result != MPI_SUCCESS || has_tested(looked))
@@ -223,19 +215,6 @@ int cpl_complete_all(int n, MPI_Request *requests, int *flag, MPI_Status *status
 
 /* ---- any ---- */
 
-/* PMPI_Testany for MPI's part of an array, or PMPI_Request_get_status_any. */
-static int test_any_other(int n, int n_ours, MPI_Request *requests, int *index, int *flag,
-                          MPI_Status *status, enum cpl_completion how)
-{
-    MPI_Request few[FEW], *others = copy_others(n, requests, few);
-    int result = how == CPL_PEEKS ? PMPI_Request_get_status_any(n, others, index, flag, status)
-                                  : PMPI_Testany(n, others, index, flag, status);
-    if (*flag && *index == MPI_UNDEFINED && n_ours > 0)
-        *flag = 0; /* nothing of MPI's is active */
-    take_back(n, requests, others, few, *flag && how != CPL_PEEKS);
-    return result;
-}
-
 int cpl_complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI_Status *status,
                      enum cpl_completion how)
 {
@@ -250,7 +229,9 @@ int cpl_complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI_St
             return settle_one(cpl_request_active(requests[first]), &requests[first], status, how);
         }
         if (n_ours < n || n == 0)
-            result = test_any_other(n, n_ours, requests, index, &done, status, how);
+            result = ask_mpi(ANY, n, requests, &done, index, status, how);
+        if (done && *index == MPI_UNDEFINED && n_ours > 0)
+            done = 0; /* nothing of MPI's is active */
         if (flag)
             *flag = done;
         if (done || result != MPI_SUCCESS)
@@ -264,20 +245,6 @@ int cpl_complete_any(int n, MPI_Request *requests, int *index, int *flag, MPI_St
 }
 
 /* ---- some ---- */
-
-/* PMPI_Testsome for MPI's part of an array, or PMPI_Request_get_status_some. */
-static int test_some_others(int n, int n_ours, MPI_Request *requests, int *n_done, int *indices,
-                            MPI_Status *statuses, enum cpl_completion how)
-{
-    MPI_Request few[FEW], *others = copy_others(n, requests, few);
-    int result = how == CPL_PEEKS
-                     ? PMPI_Request_get_status_some(n, others, n_done, indices, statuses)
-                     : PMPI_Testsome(n, others, n_done, indices, statuses);
-    take_back(n, requests, others, few, *n_done > 0 && how != CPL_PEEKS);
-    if (*n_done == MPI_UNDEFINED && n_ours > 0)
-        *n_done = 0; /* nothing of MPI's is active */
-    return result;
-}
 
 /* Settles the shim's requests that are done, and lists them behind those that MPI has reported. */
 static int settle_some(int n, MPI_Request *requests, int *n_done, int *indices,
@@ -313,7 +280,9 @@ int cpl_complete_some(int n, MPI_Request *requests, int *n_done, int *indices, M
         int result = MPI_SUCCESS;
         *n_done = 0;
         if (n_ours < n || n == 0)
-            result = test_some_others(n, n_ours, requests, n_done, indices, statuses, how);
+            result = ask_mpi(SOME, n, requests, n_done, indices, statuses, how);
+        if (*n_done == MPI_UNDEFINED && n_ours > 0)
+            *n_done = 0; /* nothing of MPI's is active */
         if (*n_done != MPI_UNDEFINED)
             result = settle_some(n, requests, n_done, indices, statuses, how, result);
         if (result != MPI_SUCCESS || *n_done != 0 || (how != CPL_WAITS && has_tested(looked)))

@@ -1,5 +1,5 @@
-/* Messages of MPI while the shim learns (pt2pt_watch.h). */
-#include "shim/calls/pt2pt_watch.h"
+/* Messages of MPI while the shim learns (pt2pt_calls.h). */
+#include "shim/calls/pt2pt_calls.h"
 
 #include "shim/base/names.h"
 #include "shim/state/comm_state.h"
@@ -81,12 +81,10 @@ int cpl_watch_posted(MPI_Comm comm, int source, int tag, int result, MPI_Request
         cpl_pt2pt_learn_receive(state, source, tag, false);
         return result;
     }
-    struct cpl_request *made = may_watch(state) ? cpl_request_make(state->comm, true) : NULL;
-    if (made) {
+    if (may_watch(state)) {
+        struct cpl_request *made = cpl_request_make(state->comm, true);
         watch(state, made, *request);
         *request = made->handle;
-    } else if (!state->pt2pt->blind) {
-        state->pt2pt->blind = CPL_LEFT_UNABLE;
     }
     return result;
 }

@@ -1,5 +1,5 @@
-/* Giving communicators back (reclaim.h). */
-#include "shim/calls/reclaim.h"
+/* Giving communicators back (start.h). */
+#include "shim/calls/start.h"
 
 #include "shim/exchange/neighbor.h"
 #include "shim/meet/agree.h"

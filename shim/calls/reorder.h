@@ -2,25 +2,18 @@
  * names a graph or a Cartesian grid, and each process gets a rank that suits its place in the
  * machine (planner/place.h).
  *
- * All ranks hand in their edges, one maps, and all learn which process gets which rank; then the
- * call is made, without reordering, on a communicator of the same processes in that order. The
- * program's weights of edges count as units of CPL_REORDER_UNIT_BYTES bytes. */
+ * MPI has made the communicator, and tells each rank its neighbours. All ranks hand in their edges,
+ * one maps, and all learn which process gets which rank; then the call is made again, without
+ * reordering, on a communicator of the same processes in that order. */
 #ifndef CARPOOL_REORDER_H
 #define CARPOOL_REORDER_H
 
 #include <mpi.h>
-#include <stdbool.h>
 
-#define CPL_REORDER_UNIT_BYTES 1024
-
-/* cpl_reorder_NAME, for every call with an argument `reorder`, when that is true: makes the
- * communicator with its ranks placed and returns true, with MPI's return value in *result. Returns
- * false on all ranks when placing gains nothing or is impossible (an intercommunicator, fewer
- * points than ranks, arguments that MPI would refuse, no memory): the call is then MPI's.
- * Collective as the call. */
-#define WITH_RESULT(...)                            (__VA_ARGS__, int *result)
-#define REORDERS(name, comm, parameters, arguments) bool cpl_reorder_##name WITH_RESULT parameters;
+/* cpl_reorder_NAME, after every call with an argument `reorder`, when that is true and MPI has made
+ * *newcomm: puts one with its ranks placed in its place; unless placing gains nothing or is
+ * impossible on some rank. Collective as the call. */
+#define REORDERS(name, comm, parameters, arguments) void cpl_reorder_##name parameters;
 #include "shim/tables/collectives.def"
-#undef WITH_RESULT
 
 #endif

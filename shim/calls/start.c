@@ -12,7 +12,6 @@
 #include "shim/base/environment.h"
 #include "shim/base/log.h"
 #include "shim/bind/find.h"
-#include "shim/calls/reclaim.h"
 #include "shim/calls/wrappers.h"
 #include "shim/carry/requests.h"
 #include "shim/meet/agree.h"
@@ -130,38 +129,29 @@ static bool can_start(void)
     return true;
 }
 
-#ifndef CPL_SIMULATED
-/* A variable of MPICH raises the level of MPI_Init. */
-bool cpl_start_raises_level(int required)
+#ifdef CPL_SIMULATED
+#define cpl_find_leave() (void)0
+#define raises(level)    ((void)(level), false)
+#else
+/* Whether the helper thread needs a higher level than the program asks for. A variable of MPICH
+ * raises that of MPI_Init. */
+static bool raises(int level)
 {
-    return required < MPI_THREAD_SERIALIZED &&
+    return level < MPI_THREAD_SERIALIZED &&
            !cpl_variable(environ, "MPIR_CVAR_DEFAULT_THREAD_LEVEL");
 }
-
-int cpl_start_init_thread(int *argc, char ***argv, int required, int *provided)
-{
-    int given = required;
-    int result = PMPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &given);
-    cpl_context.thread.level = required;
-    cpl_context.thread.raised = result == MPI_SUCCESS;
-    if (provided && result == MPI_SUCCESS)
-        *provided = required;
-    return result;
-}
-#else
-#define cpl_find_leave() (void)0
 #endif
 
 static bool is_preloaded_everywhere(void)
 {
-    enum cpl_preload found = cpl_preload_check(cpl_context.rank, cpl_context.size);
-    if (found == CPL_PRELOAD_SOME_TELL) {
+    bool tells, lacks = cpl_preload_lacks(cpl_context.rank, cpl_context.size, &tells);
+    if (lacks && tells) {
         read_settings();
         tell_left("some ranks run without the library (set LD_PRELOAD for every program of the "
                   "launcher's line, or use mpiexec -genv)",
                   true);
     }
-    return found == CPL_PRELOAD_ALL;
+    return !lacks;
 }
 
 /* Whether all ranks have what the library needs and are to use it. */
@@ -177,7 +167,7 @@ static bool begin(void)
     return false;
 }
 
-void cpl_start(void)
+static void start(void)
 {
     CPL_ASIDE;
     MPI_Comm parent;
@@ -198,6 +188,25 @@ void cpl_start(void)
     PMPI_Comm_get_parent(&parent);
     cpl_context.met_others = parent != MPI_COMM_NULL;
     cpl_context.active = true;
+}
+
+int cpl_start_init(int *argc, char ***argv, const int *required, int *provided)
+{
+    const int level = required ? *required : MPI_THREAD_SINGLE;
+    int result, given = level;
+    cpl_service_begin();
+    if (raises(level) && (provided || !required)) {
+        result = PMPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &given);
+        cpl_context.thread.level = level;
+        cpl_context.thread.raised = result == MPI_SUCCESS;
+        if (provided && result == MPI_SUCCESS)
+            *provided = level;
+    } else {
+        result = required ? PMPI_Init_thread(argc, argv, level, provided) : PMPI_Init(argc, argv);
+    }
+    if (result == MPI_SUCCESS)
+        start();
+    return result;
 }
 
 void cpl_finish(void)

@@ -1,8 +1,6 @@
 /* The intercepted calls. Each asks the shim. Calls that the shim does not carry go to MPI unchanged
  * or, while any communicator is managed, in a form that polls (collective.h). */
 #include "shim/calls/wrappers.h"
-#include "shim/calls/meets.h"
-#include "shim/calls/reclaim.h"
 #include "shim/calls/reorder.h"
 #include "shim/calls/start.h"
 #include "shim/carry/embed.h"
@@ -29,25 +27,13 @@
 EXPORT int MPI_Init(int *argc, char ***argv)
 {
     CPL_INSIDE;
-    cpl_service_begin();
-    int result = cpl_start_raises_level(MPI_THREAD_SINGLE)
-                     ? cpl_start_init_thread(argc, argv, MPI_THREAD_SINGLE, NULL)
-                     : PMPI_Init(argc, argv);
-    if (result == MPI_SUCCESS)
-        cpl_start();
-    return result;
+    return cpl_start_init(argc, argv, NULL, NULL);
 }
 
 EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
     CPL_INSIDE;
-    cpl_service_begin();
-    int result = provided && cpl_start_raises_level(required)
-                     ? cpl_start_init_thread(argc, argv, required, provided)
-                     : PMPI_Init_thread(argc, argv, required, provided);
-    if (result == MPI_SUCCESS)
-        cpl_start();
-    return result;
+    return cpl_start_init(argc, argv, &required, provided);
 }
 
 EXPORT int MPI_Query_thread(int *provided)
@@ -153,10 +139,10 @@ static void before_other(MPI_Comm comm)
     EXPORT int MPI_##nonblocking WITH_REQUEST parameters                                           \
     {                                                                                              \
         CPL_COLLECTIVE;                                                                            \
-        int result;                                                                                \
+        int result = MPI_SUCCESS;                                                                  \
         comm = inner(comm);                                                                        \
         if (!cpl_context.active ||                                                                 \
-            !cpl_neighbor_start(&(struct cpl_neighbor_call)__VA_ARGS__, request, &result))         \
+            !cpl_neighbor_start(&(struct cpl_neighbor_call)__VA_ARGS__, request))                  \
             result = PMPI_##nonblocking WITH arguments;                                            \
         return cpl_meets_started(comm, result, request, false);                                    \
     }                                                                                              \
@@ -166,10 +152,9 @@ static void before_other(MPI_Comm comm)
         comm = inner(comm);                                                                        \
         cpl_appointment_bar();                                                                     \
         struct cpl_neighbor_call call = __VA_ARGS__;                                               \
-        int result;                                                                                \
-        if (cpl_neighbor_init(&call, request, &result))                                            \
-            return result;                                                                         \
-        result = PMPI_##persistent WITH_INFO_GIVEN arguments;                                      \
+        if (cpl_neighbor_init(&call, request))                                                     \
+            return MPI_SUCCESS;                                                                    \
+        int result = PMPI_##persistent WITH_INFO_GIVEN arguments;                                  \
         cpl_neighbor_init_passed(&call, result, request);                                          \
         return result;                                                                             \
     }
@@ -262,23 +247,22 @@ static int made(MPI_Comm over, const MPI_Comm *comm, const MPI_Win *window, int 
             before_other(over);                                                                    \
         return result;                                                                             \
     }
-#define ENTERED(is_placed, name, over, parameters, arguments)                                      \
+#define ENTERED(reordered, name, over, parameters, arguments)                                      \
     WATCHED watched_##name parameters                                                              \
     {                                                                                              \
-        int result;                                                                                \
         CPL_COLLECTIVE;                                                                            \
         if (IS_REFUSED(over))                                                                      \
             return PMPI_##name arguments;                                                          \
         before_other(over);                                                                        \
-        if (!(is_placed))                                                                          \
-            result = counted(over, cpl_collective_##name arguments);                               \
+        int result = counted(over, cpl_collective_##name arguments);                               \
+        reordered;                                                                                 \
         return made(over, newcomm, win, result);                                                   \
     }                                                                                              \
     PASSES(name, over, parameters, arguments)
-#define ENTERS(...)      ENTERED(false, __VA_ARGS__)
-#define WITH_RESULT(...) (__VA_ARGS__, &result)
+#define ENTERS(...) ENTERED((void)0, __VA_ARGS__)
 #define REORDERS(name, over, parameters, arguments)                                                \
-    ENTERED(reorder &&cpl_reorder_##name WITH_RESULT arguments, name, over, parameters, arguments)
+    ENTERED(if (reorder && result == MPI_SUCCESS) cpl_reorder_##name arguments, name, over,        \
+            parameters, arguments)
 #define REDUCES(name, over, parameters, arguments)                                                 \
     WATCHED watched_##name parameters                                                              \
     {                                                                                              \
@@ -316,7 +300,7 @@ static int made(MPI_Comm over, const MPI_Comm *comm, const MPI_Win *window, int 
         before_other(comm);                                                                        \
         struct cpl_neighbor_call call = __VA_ARGS__;                                               \
         int result;                                                                                \
-        if (cpl_allgather_is_open(&call) && cpl_allgather_carry(&call, &result))                   \
+        if (cpl_allgather_carry(&call, &result))                                                   \
             return result;                                                                         \
         result = counted(comm, cpl_collective_##name arguments);                                   \
         cpl_neighbor_passed(&call);                                                                \

@@ -3,7 +3,6 @@
 #define CARPOOL_WRAPPERS_H
 
 #include "shim/calls/pt2pt_calls.h"
-#include "shim/calls/pt2pt_watch.h"
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/state/comm_state.h"
 #include "shim/tables/words.h"
@@ -64,8 +63,22 @@ static inline void leave(void)
     }                                                                                              \
     WATCHED watched_##name parameters
 
-/* A window was opened over comm: gives it a name that is alike on all its ranks. Collective. */
+/* A blocking collective on comm, any handle, is entered: notes it, counts it, and meets if it is
+ * time (meet/meeting.h). Collective. */
+void cpl_meets_at_collective(MPI_Comm comm);
+
+/* A nonblocking collective was started on comm, any handle, with this result, which is returned,
+ * and if it was started, this request. `by_all`: it ends when all ranks have started it. Local. */
+int cpl_meets_started(MPI_Comm comm, int result, const MPI_Request *request, bool by_all);
+
+/* A call that waits has ended with this result, which is returned. `appointed`: there was an
+ * appointment for what it has waited for (meet/appointment.h); then meets, if all ranks come. */
+int cpl_meets_waited(bool appointed, int result);
+
+/* A window was opened over comm: gives it a name that is alike on all its ranks. Waits for memory.
+ * The other: it is about to be freed; polls until its ranks have come. Collective. */
 void cpl_window_opened(MPI_Comm comm, MPI_Win win);
+void cpl_window_closes(MPI_Win win);
 
 /* At the end of MPI. */
 void cpl_window_end(void);

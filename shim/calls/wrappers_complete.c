@@ -1,7 +1,5 @@
 /* The intercepted completion calls and probes (doc/point-to-point.md): they send the batches, and
  * poll while anything is managed. */
-#include "shim/calls/meets.h"
-#include "shim/calls/pt2pt_complete.h"
 #include "shim/calls/wrappers.h"
 #include "shim/meet/appointment.h"
 #include "shim/wait/progress.h"

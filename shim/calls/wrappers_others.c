@@ -1,6 +1,6 @@
 /* The intercepted calls of others.def: they go to MPI, but never while the helper thread calls MPI
  * (service.h). They pass their arguments on as words. */
-#include "shim/calls/meets.h"
+#include "shim/calls/wrappers.h"
 #include "shim/carry/requests.h"
 #include "shim/meet/appointment.h"
 #include "shim/state/comm_state.h"
@@ -46,8 +46,7 @@
         if (!cpl_context.active)                                                                   \
             return cpl_real_##prefix##_##name(CPL_GIVES(n));                                       \
         CPL_INSIDE;                                                                                \
-        if (cpl_context.busy.n_open_batches > 0)                                                   \
-            cpl_progress_leave();                                                                  \
+        leave();                                                                                   \
         if (cpl_progress_needed())                                                                 \
             cpl_progress_poll();                                                                   \
         return cpl_real_##prefix##_##name(CPL_GIVES(n));                                           \

@@ -1,10 +1,8 @@
 /* The intercepted calls that make and start persistent requests of messages (carry/requests.h).
  * When started on a managed communicator they are carried; otherwise the shim learns from them and
  * starts them in MPI. */
-#include "shim/base/names.h"
 #include "shim/calls/wrappers.h"
-#include "shim/carry/requests.h"
-#include "shim/state/comm_state.h"
+#include "shim/state/memory.h"
 
 #include <mpi.h>
 #include <stdlib.h>
@@ -130,16 +128,7 @@ static int made(int result, const MPI_Request *request, const struct call *call)
 {
     if (result != MPI_SUCCESS || !cpl_context.active)
         return result;
-    struct persistent_message *p = calloc(1, sizeof *p);
-    struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    if (!p) {
-        /* Nobody knows what the request will send or receive, so the communicator stays MPI's. */
-        if (state)
-            cpl_comm_state_own(state);
-        if (state)
-            state->pt2pt->blind = CPL_LEFT_UNABLE;
-        return result;
-    }
+    struct persistent_message *p = cpl_memory_need(sizeof *p, "a persistent request");
     cpl_persistent_add(&p->persistent, &messages, *request);
     p->call = *call;
     /* The program may free its datatype before it starts the request. */

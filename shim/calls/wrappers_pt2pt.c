@@ -1,7 +1,6 @@
 /* The intercepted point-to-point calls (doc/point-to-point.md). A call is MPI's unless its
  * communicator is managed. While the communicator is learning, the shim notes the call; while
  * anything is managed, calls that wait poll. */
-#include "shim/calls/pt2pt_complete.h"
 #include "shim/calls/wrappers.h"
 #include "shim/carry/line.h"
 #include "shim/carry/requests.h"
@@ -9,22 +8,13 @@
 
 #include <mpi.h>
 
-/* A nonblocking send by MPI. While something is managed, MPI_Buffer_detach must not wait in MPI, so
- * the shim itself keeps buffered messages. */
-#define START_FORM(name, mode, count_t)                                                            \
-    static int start_##name(const void *buf, count_t count, MPI_Datatype type, int dest, int tag,  \
-                            MPI_Comm comm, MPI_Request *request)                                   \
-    {                                                                                              \
-        int result;                                                                                \
-        if ((mode) == CPL_SEND_BUFFERED && cpl_progress_needed() &&                                \
-            cpl_buffered_isend(buf, count, type, dest, tag, comm, request, &result))               \
-            return result;                                                                         \
-        return PMPI_##name(buf, count, type, dest, tag, comm, request);                            \
-    }
-#define ISEND(name, mode)                                                                          \
-    START_FORM(name, mode, int)                                                                    \
-    START_FORM(name##_c, mode, MPI_Count)
-#include "shim/tables/pt2pt.def"
+/* Starts a send by MPI, nonblocking. While something is managed, MPI_Buffer_detach must not wait in
+ * MPI, so the shim itself keeps buffered messages. */
+#define STARTED(name, mode)                                                                        \
+    ((mode) == CPL_SEND_BUFFERED && cpl_progress_needed() &&                                       \
+             cpl_buffered_isend(buf, count, type, dest, tag, comm, request, &result)               \
+         ? result                                                                                  \
+         : PMPI_##name(buf, count, type, dest, tag, comm, request))
 
 #define SEND_FORM(name, nonblocking, mode, count_t)                                                \
     PASSING(name,                                                                                  \
@@ -33,7 +23,8 @@
     {                                                                                              \
         CPL_INSIDE;                                                                                \
         struct cpl_span span;                                                                      \
-        MPI_Request request;                                                                       \
+        MPI_Request own, *request = &own;                                                          \
+        int result;                                                                                \
         struct cpl_comm_state *state =                                                             \
             cpl_pt2pt_managed(comm, buf, count, type, dest, tag, false, &span);                    \
         if (state)                                                                                 \
@@ -41,9 +32,9 @@
         cpl_watch_send(comm, count, type, dest, tag);                                              \
         if (!cpl_progress_needed())                                                                \
             return CPL_AWAY(PMPI_##name(buf, count, type, dest, tag, comm));                       \
-        int result = start_##nonblocking(buf, count, type, dest, tag, comm, &request);             \
+        result = STARTED(nonblocking, mode);                                                       \
         return result == MPI_SUCCESS                                                               \
-                   ? cpl_complete_one(&request, NULL, MPI_STATUS_IGNORE, CPL_WAITS)                \
+                   ? cpl_complete_one(request, NULL, MPI_STATUS_IGNORE, CPL_WAITS)                 \
                    : result;                                                                       \
     }
 #define SEND(name, nonblocking, mode)                                                              \
@@ -59,6 +50,7 @@
     {                                                                                              \
         CPL_INSIDE;                                                                                \
         struct cpl_span span;                                                                      \
+        int result;                                                                                \
         struct cpl_comm_state *state =                                                             \
             cpl_pt2pt_managed(comm, buf, count, type, dest, tag, false, &span);                    \
         if (state && request)                                                                      \
@@ -66,7 +58,7 @@
         if (cpl_pt2pt_null(comm, buf, count, type, dest, tag, false, request))                     \
             return MPI_SUCCESS;                                                                    \
         cpl_watch_send(comm, count, type, dest, tag);                                              \
-        return start_##name(buf, count, type, dest, tag, comm, request);                           \
+        return STARTED(name, mode);                                                                \
     }
 #define ISEND(name, mode)                                                                          \
     ISEND_FORM(name, mode, int)                                                                    \
@@ -143,11 +135,11 @@ static bool is_taken(const MPI_Message *message, void *buf, MPI_Count count, MPI
             !has_status(status))                                                                   \
             return PMPI_##name(buf, count, type, message, status);                                 \
         CPL_INSIDE;                                                                                \
-        leave();                                                                                   \
-        if (is_taken(message, buf, count, type, &span))                                            \
-            return cpl_pt2pt_mrecv(&span, message, status);                                        \
-        int result = PMPI_##nonblocking(buf, count, type, message, &request);                      \
-        return result == MPI_SUCCESS ? cpl_progress_wait(&request, status) : result;               \
+        int result = is_taken(message, buf, count, type, &span)                                    \
+                         ? cpl_pt2pt_imrecv(&span, message, &request)                              \
+                         : PMPI_##nonblocking(buf, count, type, message, &request);                \
+        return result == MPI_SUCCESS ? cpl_complete_one(&request, NULL, status, CPL_WAITS)         \
+                                     : result;                                                     \
     }                                                                                              \
     EXPORT int MPI_##nonblocking(void *buf, count_t count, MPI_Datatype type,                      \
                                  MPI_Message *message, MPI_Request *request)                       \

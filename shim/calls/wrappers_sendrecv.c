@@ -1,9 +1,8 @@
 /* MPI_Sendrecv and its relatives (doc/point-to-point.md). Both halves of a call are started before
  * either is waited for. Arguments that MPI would refuse are detected before anything is started;
  * MPI then gets the call and refuses it. */
-#include "shim/calls/pt2pt_complete.h"
 #include "shim/calls/wrappers.h"
-#include "shim/carry/requests.h"
+#include "shim/state/memory.h"
 #include "shim/wait/progress.h"
 
 #include <mpi.h>
@@ -25,56 +24,11 @@ static bool describe(struct half *half, MPI_Comm comm, const void *buffer, MPI_C
            cpl_describe(buffer, count, type, tag, receives, &half->span);
 }
 
-/* Starts a half, as a nonblocking call of its own. */
-static int start(const struct half *half, MPI_Comm comm, MPI_Request *request)
-{
-    const struct cpl_span *span = &half->span;
-    struct cpl_comm_state *state =
-        half->peer == MPI_PROC_NULL ? NULL : cpl_pt2pt_managed_state(comm);
-    if (half->receives && state)
-        return cpl_pt2pt_irecv(state, span, half->peer, half->tag, request);
-    if (state)
-        return cpl_pt2pt_isend(state, span, half->peer, half->tag, CPL_SEND_STANDARD, request);
-    if (half->receives) {
-        int result = PMPI_Irecv_c(span->address, span->count, span->type.handle, half->peer,
-                                  half->tag, comm, request);
-        return cpl_watch_posted(comm, half->peer, half->tag, result, request);
-    }
-    cpl_watch_send(comm, span->count, span->type.handle, half->peer, half->tag);
-    return PMPI_Isend_c(span->address, span->count, span->type.handle, half->peer, half->tag, comm,
-                        request);
-}
-
-static int sendrecv(const struct half *sent, const struct half *received, MPI_Comm comm,
-                    MPI_Status *status)
-{
-    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
-    int result = start(received, comm, &requests[0]);
-    if (result == MPI_SUCCESS)
-        result = start(sent, comm, &requests[1]);
-    struct cpl_request *ours = result == MPI_SUCCESS ? NULL : cpl_request_active(requests[0]);
-    if (ours && !ours->by_mpi) {
-        cpl_match_cancel(&ours->receive);
-        cpl_complete_one(&requests[0], NULL, MPI_STATUS_IGNORE, CPL_WAITS);
-    }
-    if (result != MPI_SUCCESS)
-        return result;
-    result = cpl_complete_one(&requests[0], NULL, status, CPL_WAITS);
-    int other = cpl_complete_one(&requests[1], NULL, MPI_STATUS_IGNORE, CPL_WAITS);
-    const struct cpl_span *span = &received->span;
-    if (result == MPI_SUCCESS && received->peer == MPI_PROC_NULL) /* it has left the status alone */
-        result = PMPI_Recv_c(span->address, span->count, span->type.handle, MPI_PROC_NULL,
-                             received->tag, comm, status);
-    return result == MPI_SUCCESS ? other : result;
-}
-
 /* Starts both halves on a managed communicator: one request, complete when both are. */
 static int start_both(struct cpl_comm_state *state, const struct half *sent,
                       const struct half *received, enum cpl_send_mode mode, MPI_Request *request)
 {
     struct cpl_request *made = cpl_request_make(state->comm, true);
-    if (!made)
-        return cpl_raise(state->comm, MPI_ERR_NO_MEM);
     made->sends = true;
     made->sending = (struct cpl_sending){MPI_REQUEST_NULL, NULL};
     if (received->peer == MPI_PROC_NULL)
@@ -96,15 +50,47 @@ static int start_both(struct cpl_comm_state *state, const struct half *sent,
     return result;
 }
 
+/* On a managed communicator, or by MPI. */
+static int sendrecv(const struct half *sent, const struct half *received, MPI_Comm comm,
+                    MPI_Status *status)
+{
+    struct cpl_comm_state *state = cpl_pt2pt_managed_state(comm);
+    const struct cpl_span *from = &sent->span, *to = &received->span;
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    MPI_Status own;
+    int result;
+    status = status == MPI_STATUS_IGNORE ? &own : status;
+    if (state) {
+        result = start_both(state, sent, received, CPL_SEND_STANDARD, &requests[0]);
+    } else {
+        cpl_watch_send(comm, from->count, from->type.handle, sent->peer, sent->tag);
+        result = PMPI_Irecv_c(to->address, to->count, to->type.handle, received->peer,
+                              received->tag, comm, &requests[0]);
+        if (result == MPI_SUCCESS)
+            result = PMPI_Isend_c(from->address, from->count, from->type.handle, sent->peer,
+                                  sent->tag, comm, &requests[1]);
+    }
+    if (result != MPI_SUCCESS)
+        return result;
+    result = cpl_complete_one(&requests[0], NULL, status, CPL_WAITS);
+    int other = cpl_complete_one(&requests[1], NULL, MPI_STATUS_IGNORE, CPL_WAITS);
+    if (!state)
+        cpl_watch_received(comm, received->peer, received->tag, result, status);
+    if (result == MPI_SUCCESS && received->peer == MPI_PROC_NULL) /* what MPI says of that */
+        result = PMPI_Recv_c(to->address, to->count, to->type.handle, MPI_PROC_NULL, received->tag,
+                             comm, status);
+    return result == MPI_SUCCESS ? other : result;
+}
+
 /* Sends a packed copy, because the buffer is received into. request: NULL if the call waits. */
 static int replace(const struct half *sent, const struct half *received, MPI_Comm comm,
                    MPI_Status *status, MPI_Request *request)
 {
     const int64_t bytes = cpl_span_bytes(&received->span);
-    unsigned char *copy = malloc((size_t)bytes + 1);
+    unsigned char *copy = cpl_memory_need((size_t)bytes + 1, "a message");
     struct half copied = *sent;
     copied.span = (struct cpl_span){(char *)copy, bytes, {MPI_PACKED, 1, 1, true, false}};
-    int result = cpl_raise(comm, copy ? cpl_span_pack(&received->span, copy) : MPI_ERR_NO_MEM);
+    int result = cpl_raise(comm, cpl_span_pack(&received->span, copy));
     if (result == MPI_SUCCESS && request) {
         result =
             start_both(cpl_pt2pt_managed_state(comm), &copied, received, CPL_SEND_COPIED, request);

@@ -9,7 +9,6 @@
  * (cpl_context.n_epochs). Thread rule: as the shim's. */
 #include "shim/calls/wrappers.h"
 #include "shim/carry/requests.h"
-#include "shim/meet/agree.h"
 #include "shim/meet/appointment.h"
 #include "shim/state/context.h"
 #include "shim/state/hooks.h"
@@ -53,7 +52,8 @@ struct letter {
 
 struct window {
     struct window *prev, *next;
-    int64_t id;
+    MPI_Win win;
+    int64_t id; /* alike on all its ranks */
     MPI_Group group;
     int n_ranks;         /* of the group */
     unsigned char *held; /* enum held, per rank */
@@ -65,69 +65,43 @@ struct window {
 
 /* State of the process, which has one MPI_COMM_WORLD. */
 static struct {
-    int keyval; /* key of the attribute that holds a window's state */
-    bool has_keyval, listens;
-    int32_t n_ids;
+    bool listens;
+    int32_t n_ids;       /* windows so far */
     MPI_Request request; /* receive of the next message */
     struct message heard;
     struct window *first;
     struct letter *letters; /* grants and posts that nobody has waited for yet */
 } windows;
 
-static void free_window(struct window *w)
-{
-    PMPI_Group_free(&w->group);
-    free(w->held);
-    free(w);
-}
-
-static int forget_window(MPI_Win win, int keyval, void *attribute, void *extra)
-{
-    struct window *w = attribute;
-    (void)win, (void)keyval, (void)extra;
-    DL_DELETE(windows.first, w);
-    free_window(w);
-    return MPI_SUCCESS;
-}
-
 static struct window *find(MPI_Win win)
 {
-    void *found = NULL;
-    int flag = 0;
-    if (!windows.has_keyval || win == MPI_WIN_NULL ||
-        PMPI_Win_get_attr(win, windows.keyval, &found, &flag) != MPI_SUCCESS)
-        return NULL;
-    return flag ? found : NULL;
-}
-
-static struct window *make(MPI_Win win, int64_t id)
-{
-    struct window *w = calloc(1, sizeof *w);
-    if (!w || PMPI_Win_get_group(win, &w->group) != MPI_SUCCESS) {
-        free(w);
-        return NULL;
-    }
-    PMPI_Group_size(w->group, &w->n_ranks);
-    w->id = id;
-    w->held = calloc((size_t)w->n_ranks + 1, sizeof *w->held);
-    if (!w->held || PMPI_Win_set_attr(win, windows.keyval, w) != MPI_SUCCESS) {
-        free_window(w);
-        return NULL;
-    }
-    DL_APPEND(windows.first, w);
+    struct window *w;
+    DL_SEARCH_SCALAR(windows.first, w, win, win);
     return w;
 }
 
 void cpl_window_opened(MPI_Comm comm, MPI_Win win)
 {
-    int64_t id = (int64_t)cpl_context.rank << 32 | windows.n_ids++;
-    cpl_collective_Bcast(&id, 1, MPI_INT64_T, 0, comm);
-    if (!windows.has_keyval)
-        windows.has_keyval = PMPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, forget_window,
-                                                    &windows.keyval, NULL) == MPI_SUCCESS;
-    bool made = windows.has_keyval && make(win, id);
-    if (!cpl_agree_all(comm, made) && made)
-        PMPI_Win_delete_attr(win, windows.keyval);
+    struct window *w = cpl_memory_need(sizeof *w, "a window");
+    w->win = win;
+    w->id = (int64_t)cpl_context.rank << 32 | windows.n_ids++;
+    cpl_collective_Bcast(&w->id, 1, MPI_INT64_T, 0, comm);
+    PMPI_Win_get_group(win, &w->group);
+    PMPI_Group_size(w->group, &w->n_ranks);
+    w->held = cpl_memory_need((size_t)w->n_ranks, "a window");
+    DL_APPEND(windows.first, w);
+}
+
+void cpl_window_closes(MPI_Win win)
+{
+    struct window *w = find(win);
+    cpl_away_window(win);
+    if (!w)
+        return;
+    DL_DELETE(windows.first, w);
+    PMPI_Group_free(&w->group);
+    free(w->held);
+    free(w);
 }
 
 static void send(int rank, int64_t window, int64_t says)
@@ -215,7 +189,7 @@ static bool poll(void)
 {
     MPI_Status status;
     int done = 0;
-    if (!windows.has_keyval || cpl_context.comms.away == MPI_COMM_NULL)
+    if (windows.n_ids == 0 || cpl_context.comms.away == MPI_COMM_NULL)
         return false;
     if (windows.listens && PMPI_Test(&windows.request, &done, &status) == MPI_SUCCESS && done) {
         const struct message message = windows.heard;
@@ -252,13 +226,10 @@ static void lock_one(struct window *w, bool exclusive, int k)
  * released. */
 static void before_lock(bool exclusive, int rank, MPI_Win win)
 {
-    struct window *w = find(win);
-    if (!w || !cpl_away_gathers())
-        return;
-    if (rank >= 0 && rank < w->n_ranks)
-        lock_one(w, exclusive, rank);
-    for (int k = 0; rank == ALL_RANKS && k < w->n_ranks; k++)
-        lock_one(w, false, k);
+    struct window *w = cpl_away_gathers() ? find(win) : NULL;
+    for (int k = 0; w && k < w->n_ranks; k++)
+        if (rank == ALL_RANKS || k == rank)
+            lock_one(w, exclusive, k);
 }
 
 static void locked(int result, bool exclusive, int rank, MPI_Win win)

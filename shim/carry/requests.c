@@ -2,6 +2,7 @@
 #include "shim/carry/requests.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/hooks.h"
+#include "shim/state/memory.h"
 #include "shim/wait/progress.h"
 
 #include <stddef.h>
@@ -121,13 +122,10 @@ static int cancel(void *extra, int complete)
 /* A request with a handle that nobody has. */
 static struct cpl_request *new_request(void)
 {
-    struct cpl_request *request = calloc(1, sizeof *request);
-    if (!request)
-        return NULL;
-    if (PMPI_Grequest_start(query, do_nothing, cancel, NULL, &request->handle) != MPI_SUCCESS) {
-        free(request);
-        return NULL;
-    }
+    struct cpl_request *request = cpl_memory_need(sizeof *request, "a request");
+    int tries = 0;
+    while (PMPI_Grequest_start(query, do_nothing, cancel, NULL, &request->handle) != MPI_SUCCESS)
+        cpl_memory_wait(&tries, "a request");
     add(request);
     return request;
 }
@@ -175,20 +173,17 @@ struct cpl_request *cpl_request_make(MPI_Comm comm, bool receives)
         cpl_context.requests.spare = request->next_spare;
     else
         request = new_request();
-    if (request)
-        cpl_request_activate(request, comm, receives);
+    cpl_request_activate(request, comm, receives);
     return request;
 }
 
 struct cpl_request *cpl_request_make_complete_send(void)
 {
     struct cpl_request *request = new_request();
-    if (request) {
-        request->active = request->shared = true;
-        request->comm = MPI_COMM_WORLD;
-        request->sending.inner = MPI_REQUEST_NULL;
-        cpl_context.requests.complete_send = request;
-    }
+    request->active = request->shared = true;
+    request->comm = MPI_COMM_WORLD;
+    request->sending.inner = MPI_REQUEST_NULL;
+    cpl_context.requests.complete_send = request;
     return request;
 }
 

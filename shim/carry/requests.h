@@ -80,20 +80,20 @@ struct cpl_request {
                                                   communicator may be gone: NULL then */
 };
 
-/* Makes an active request with a handle of the shim; NULL when memory ran out. The caller sets its
- * receive or sending. */
+/* Makes an active request with a handle of the shim; waits for memory. The caller sets its receive
+ * or sending. */
 struct cpl_request *cpl_request_make(MPI_Comm comm, bool receives);
 
 /* Makes an active request that of a message to or from MPI_PROC_NULL, which is over. */
 void cpl_request_end_null(struct cpl_request *request);
 
-/* The handle of a send that is complete; MPI_REQUEST_NULL when memory ran out. */
+/* The handle of a send that is complete; waits for memory. */
 struct cpl_request *cpl_request_make_complete_send(void);
 static inline MPI_Request cpl_request_complete_send(void)
 {
     struct cpl_request *request = cpl_context.requests.complete_send;
-    if (!request && !(request = cpl_request_make_complete_send()))
-        return MPI_REQUEST_NULL;
+    if (!request)
+        request = cpl_request_make_complete_send();
     cpl_context.busy.n_active_requests++;
     return request->handle;
 }

@@ -40,7 +40,7 @@ static void end(struct cpl_comm_state *state)
     }
     if (a) {
         cpl_arena_free(&a->arena);
-        free(a->data.room);
+        free(a->gathering.room);
     }
 }
 
@@ -100,37 +100,6 @@ static bool promises(const struct cpl_allgather *a, const struct cpl_allgather_c
     return !a->plan.even && model->us[way] < PROMISING * model->mpi_us;
 }
 
-/* The allowed ways, best first for the calls of a class. Returns how many. */
-static int32_t list_ways(const struct cpl_allgather_class *model,
-                         enum cpl_allgather_way way[CPL_N_ALLGATHER_WAYS])
-{
-    int32_t n = 0;
-    for (int w = 0; w < CPL_N_ALLGATHER_WAYS; w++) {
-        if (!allows((enum cpl_allgather_way)w))
-            continue;
-        int32_t k = n++;
-        for (; k > 0 && model->us[w] < model->us[way[k - 1]]; k--)
-            way[k] = way[k - 1];
-        way[k] = (enum cpl_allgather_way)w;
-    }
-    return n;
-}
-
-/* Prepares the ways over the ranks as they are, and as they are placed. */
-static void set_up(struct cpl_allgather *a, int rank, int size)
-{
-    for (int w = 0; w < CPL_N_ALLGATHER_WAYS; w++) {
-        const int32_t *rank_at = a->rank_at + (size_t)w * (size_t)size;
-        a->as_they_are[w] = (struct cpl_gathering){
-            .way = (enum cpl_allgather_way)w, .n = size, .point = rank, .data = &a->data};
-        a->placed[w] = a->as_they_are[w];
-        a->placed[w].rank_at = rank_at;
-        for (int32_t point = 0; point < size; point++)
-            if (rank_at[point] == rank)
-                a->placed[w].point = point;
-    }
-}
-
 /* The bytes below which nothing is tried; CPL_ALLGATHER_NONE: nothing is at all. */
 static int64_t least_bytes(const struct cpl_comm_state *state)
 {
@@ -149,26 +118,18 @@ static void agree(struct cpl_comm_state *state)
 {
     CPL_ASIDE;
     struct cpl_allgather *a = state->allgathers.kept;
+    struct cpl_gathering *g = &a->gathering;
     struct cpl_expense expense = cpl_account_begin(&cpl_context.account, PMPI_Wtime());
     a->agreed = true;
-    a->rank_at = CPL_ARENA_ARRAY(&a->arena, int32_t, CPL_N_ALLGATHER_WAYS * state->size);
-    a->data.span = CPL_ARENA_ARRAY(&a->arena, struct cpl_span, state->size);
-    a->data.at = CPL_ARENA_ARRAY(&a->arena, int64_t, state->size + 1);
-    a->plan.made = cpl_agree_all(state->private_comm, a->rank_at && a->data.span && a->data.at) &&
-                   find_plan(state);
-    if (a->plan.made)
-        set_up(a, state->rank, state->size);
-    int64_t least = a->plan.made ? least_bytes(state) : CPL_ALLGATHER_NONE;
-    if (state->rank == 0 && least < CPL_ALLGATHER_NONE)
-        cpl_log(
-            CPL_LOG_INFO, "allgather",
-            "%d ranks placed in %.1f ms; allgathers of %lld bytes and more promise to be faster",
-            state->size, a->plan.plan_ms, (long long)least);
-    else if (state->rank == 0 && a->plan.made)
-        cpl_log(CPL_LOG_INFO, "allgather", "%d ranks: nothing is modelled faster than MPI",
-                state->size);
+    a->rank_at = CPL_ARENA_ARRAY(&a->arena, int32_t, (CPL_N_ALLGATHER_WAYS + 1) * state->size);
+    g->span = CPL_ARENA_ARRAY(&a->arena, struct cpl_span, state->size);
+    g->at = CPL_ARENA_ARRAY(&a->arena, int64_t, state->size + 1);
+    a->plan.made =
+        cpl_agree_all(state->private_comm, a->rank_at && g->span && g->at) && find_plan(state);
+    for (int32_t r = 0; a->plan.made && r < state->size; r++)
+        a->rank_at[CPL_N_ALLGATHER_WAYS * state->size + r] = r;
     if (!cpl_report_is_wanted()) /* else all calls are to be told of */
-        state->allgathers.least = least;
+        state->allgathers.least = a->plan.made ? least_bytes(state) : CPL_ALLGATHER_NONE;
     cpl_account_end(&cpl_context.account, expense, CPL_COST_PLANNING, PMPI_Wtime());
 }
 
@@ -206,13 +167,13 @@ static void add_way(struct cpl_allgather *a, const struct cpl_allgather_class *m
         return;
     plans->candidate[plans->n_candidates++] = (struct cpl_candidate){
         .way = &cpl_gather_ways[way],
-        .made = model->placed[way] ? &a->placed[way] : &a->as_they_are[way],
+        .made = a->rank_at + (model->placed[way] ? (int32_t)way : CPL_N_ALLGATHER_WAYS) * n_ranks,
         .summary = s,
     };
 }
 
-/* Plans an exchange: lists its candidates and begins their trial. The first one's ranks agree.
- * Collective then; alike on all ranks. */
+/* Plans an exchange: lists its candidates, best first, and begins their trial. The first one's
+ * ranks agree. Collective then; alike on all ranks. */
 static void plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *state,
                  struct cpl_exchange *x)
 {
@@ -220,13 +181,20 @@ static void plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
     const int64_t bytes = cpl_allgather_bytes(call, state->size);
     const struct cpl_allgather_class *model = &a->plan.model[cpl_allgather_class_of(bytes)];
     const struct cpl_settings *settings = &cpl_context.settings;
-    enum cpl_allgather_way way[CPL_N_ALLGATHER_WAYS];
     struct cpl_exchange_plans *plans = &x->plans;
+    bool listed[CPL_N_ALLGATHER_WAYS] = {false};
     if (!a->agreed)
         agree(state);
-    int32_t n = a->plan.made ? list_ways(model, way) : 0;
-    for (int32_t k = 0; k < n; k++)
-        add_way(a, model, way[k], state->size, bytes, plans);
+    for (int best; a->plan.made; listed[best] = true) {
+        best = -1;
+        for (int w = 0; w < CPL_N_ALLGATHER_WAYS; w++)
+            if (!listed[w] && allows((enum cpl_allgather_way)w) &&
+                (best < 0 || model->us[w] < model->us[best]))
+                best = w;
+        if (best < 0)
+            break;
+        add_way(a, model, (enum cpl_allgather_way)best, state->size, bytes, plans);
+    }
     x->phase = plans->n_candidates > 0 ? CPL_PHASE_PLANNED : CPL_PHASE_DIRECT;
     if (plans->n_candidates > 0)
         cpl_trial_begin(&plans->trial, plans->n_candidates + 1,
@@ -236,11 +204,15 @@ static void plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
 bool cpl_allgather_carry(struct cpl_neighbor_call *call, int *result)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
+    const bool may = state && state->allgathers.least < CPL_ALLGATHER_NONE;
+    const int64_t bytes = may ? cpl_allgather_bytes(call, state->size) : 0;
+    if (!may || bytes < state->allgathers.least)
+        return false;
     if (!state->allgathers.kept)
         state->allgathers.kept =
             cpl_memory_need(sizeof *state->allgathers.kept, "the allgathers of a communicator");
     struct cpl_allgather *a = state->allgathers.kept;
-    const int32_t class_ = cpl_allgather_class_of(cpl_allgather_bytes(call, state->size));
+    const int32_t class_ = cpl_allgather_class_of(bytes);
     struct cpl_exchange **x =
         &a->sizes[((int)call->kind - CPL_KIND_ALLGATHER) * CPL_ALLGATHER_CLASSES + class_];
     if (!*x) {

@@ -20,29 +20,23 @@
 
 #define CPL_ALLGATHER_NONE INT64_MAX /* as `least` of the state's allgathers: all are MPI's */
 
-/* Where the data of the present call is, and a buffer for what does not come to its place. */
-struct cpl_gather_data {
-    struct cpl_span *span; /* for each rank's data */
-    struct cpl_span own;   /* what this rank sends, unless it is in its place */
-    bool in_place;
-    int64_t *at; /* n + 1: where the data of each point is, of the way doubling */
-    unsigned char *room;
-    int64_t n_room; /* its bytes; -1: a rank has no memory for it; alike on all ranks */
-};
-
-/* A way over the ranks in one order: what a candidate needs (way_gather.c). */
+/* A call that is under way (way_gather.c), and what is used again by the next one. */
 struct cpl_gathering {
-    enum cpl_allgather_way way;
-    const int32_t *rank_at; /* the rank of each point; NULL: rank i plays point i */
-    int32_t n, point;       /* points; this rank's */
-    struct cpl_gather_data *data;
-    /* Of a call that is under way: */
     struct cpl_carrying *call;
+    const int32_t *rank_at; /* the rank of each point */
+    int32_t n, point;       /* points; this rank's */
+    struct cpl_span *span;  /* for each rank's data */
+    struct cpl_span own;    /* what this rank sends, unless it is in its place */
+    bool in_place;
+    int64_t *at;               /* n + 1: where the data of each point is, of the way doubling */
+    unsigned char *room;       /* for what does not come to its place */
+    int64_t n_room;            /* its bytes; -1: a rank has no memory for it; alike on all ranks */
     unsigned char *gathered;   /* where doubling gathers: the room, or the program's buffer */
     MPI_Request pair[2], next; /* of this step, and a receive of the next one */
 };
 
-/* By way. They carry blocking calls, one at a time on a communicator. */
+/* By way; a candidate's `made` is its rank_at. They carry blocking calls, one at a time on a
+ * communicator. */
 extern const struct cpl_way cpl_gather_ways[CPL_N_ALLGATHER_WAYS];
 
 /* What the ranks agree on. Plain data. */
@@ -58,43 +52,22 @@ struct cpl_allgather_plan {
 struct cpl_allgather {
     bool agreed; /* the ranks agreed, or tried to; alike on all ranks, as is the next */
     struct cpl_allgather_plan plan;
-    int32_t *rank_at; /* for each way, the rank of every point */
-    struct cpl_gathering as_they_are[CPL_N_ALLGATHER_WAYS], placed[CPL_N_ALLGATHER_WAYS];
-    struct cpl_gather_data data;
-    struct cpl_arena arena; /* of rank_at and of the data's arrays */
+    int32_t *rank_at; /* for each way, the rank of every point; then every rank in its own place */
+    struct cpl_gathering gathering;
+    struct cpl_arena arena; /* of rank_at and of the arrays of the gathering */
     struct cpl_exchange *sizes[CPL_N_ALLGATHER_KINDS * CPL_ALLGATHER_CLASSES]; /* or NULL */
 };
 
 _Static_assert(CPL_N_ALLGATHER_WAYS <= CPL_MAX_PLANS, "an exchange has room for all ways");
 
-/* Carries an open call (cpl_allgather_is_open) if a way is to carry it. Returns true when it is
- * done, with MPI's result in *result; false when it is to be made through PMPI, and
- * cpl_neighbor_passed to be called after it. Collective, as the call is. */
+/* Carries a call if a way is to carry it. Returns true when it is done, with MPI's result in
+ * *result; false when it is to be made through PMPI, and cpl_neighbor_passed to be called after it.
+ * Collective, as the call is. */
 bool cpl_allgather_carry(struct cpl_neighbor_call *call, int *result);
 
 extern const struct cpl_hooks cpl_allgather_hooks;
 
 /* Bytes of all ranks' data; -1: too many to count, or an argument that MPI refuses. Local. */
-static inline int64_t cpl_allgather_bytes(const struct cpl_neighbor_call *call, int n_ranks)
-{
-    const struct cpl_neighbor_side *recv = &call->recv;
-    const bool each = recv->counts || recv->large_counts;
-    int64_t count = 0, bytes;
-    if (!each && __builtin_mul_overflow(recv->count, n_ranks, &count))
-        return -1;
-    for (int r = 0; each && r < n_ranks; r++)
-        if (cpl_neighbor_count(recv, r) < 0 ||
-            __builtin_add_overflow(count, cpl_neighbor_count(recv, r), &count))
-            return -1;
-    return __builtin_mul_overflow(count, cpl_type_size(recv->type), &bytes) ? -1 : bytes;
-}
-
-/* Whether a call is open: it may be carried, so cpl_allgather_carry looks at it. Local. */
-static inline bool cpl_allgather_is_open(const struct cpl_neighbor_call *call)
-{
-    const struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    return state && state->allgathers.least < CPL_ALLGATHER_NONE &&
-           cpl_allgather_bytes(call, state->size) >= state->allgathers.least;
-}
+int64_t cpl_allgather_bytes(const struct cpl_neighbor_call *call, int n_ranks);
 
 #endif

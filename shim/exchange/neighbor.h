@@ -46,10 +46,6 @@ struct cpl_neighbor_data {
     int64_t *out_bytes;        /* per out-message: bytes of its payload, or CPL_STRAIGHT */
     struct cpl_extra *extra;   /* messages outside the plan */
     int n_extra;
-    struct cpl_span *in_place; /* what is sent in place: it is copied first, into the room */
-    int n_in_place;
-    char *room;
-    int64_t n_room;         /* its bytes */
     struct cpl_arena arena; /* of the arrays */
     MPI_Request *requests;  /* requests of messages that go straight */
     int n_requests;
@@ -249,7 +245,6 @@ static inline int64_t cpl_neighbor_count(const struct cpl_neighbor_side *side, i
 
 struct cpl_neighbor_call {
     enum cpl_neighbor_kind kind;
-    bool in_place; /* `send` is `recv` (cpl_alltoall_describe) */
     MPI_Comm comm;
     struct cpl_neighbor_side send, recv;
     /* Set by the functions that carry it, for cpl_neighbor_passed: */
@@ -258,11 +253,9 @@ struct cpl_neighbor_call {
     double start;                 /* when the call began, in seconds */
 };
 
-/* Carries the call if it is planned. Returns true when the call is done, with MPI's result in
- * *result; false when it is to be made through PMPI, and cpl_neighbor_passed to be called after it.
- * Plans the exchange when it has been seen often enough; MPI_Alltoallv and MPI_Alltoallw are
- * planned when ranks send mostly to the same ones. Collective over the communicator,
- * as the call is. */
+/* Carries the call if it is planned; plans the exchange when it has been seen often enough. Returns
+ * true when the call is done, with MPI's result in *result; false when it is to be made through
+ * PMPI, and cpl_neighbor_passed to be called after it. Collective, as the call is. */
 bool cpl_neighbor_carry(struct cpl_neighbor_call *call, int *result);
 
 /* Call it after PMPI made a call that was not carried. */
@@ -280,20 +273,19 @@ static inline bool cpl_pass_exchange(const struct cpl_neighbor_call *call)
     if (!state->exchanges)
         return false;
     struct cpl_exchange *x = &state->exchanges[call->kind];
-    if (x->pass.remaining == 0)
+    if (x->pass.remaining == 0 || call->send.buffer == MPI_IN_PLACE)
         return false;
     x->pass.remaining--;
     return true;
 }
 
-/* Starts the call's nonblocking form if it is carried. Returns true when it is started, with MPI's
- * result in *result; false when it is to be made through PMPI. Local. */
-bool cpl_neighbor_start(struct cpl_neighbor_call *call, MPI_Request *request, int *result);
+/* Starts the call's nonblocking form if it is carried. Returns false when it is to be made through
+ * PMPI. Local. */
+bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *request);
 
-/* Makes the call's persistent request if it is carried, of a neighborhood collective,
- * MPI_Alltoallv or MPI_Alltoallw. Returns true when it is made, with MPI's result in *result; false
- * when it is to be made through PMPI. Collective over the communicator. */
-bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request, int *result);
+/* Makes the call's persistent request if it is carried. Returns false when it is to be made through
+ * PMPI. Collective over the communicator. */
+bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request);
 
 /* Call it after PMPI made a persistent request that is not carried, or failed to: a profile run
  * counts its starts. Local. */

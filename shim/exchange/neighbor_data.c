@@ -1,6 +1,5 @@
 /* Where the data of a call is (neighbor_internal.h). */
 #include "shim/exchange/neighbor_internal.h"
-#include "shim/state/memory.h"
 #include "shim/wait/collective.h"
 
 #include <stdlib.h>
@@ -77,15 +76,13 @@ bool cpl_neighbor_data_make(struct cpl_neighbor_data *data, const struct cpl_adj
 {
     const size_t n_out = (size_t)a->out.n, n_in = (size_t)a->in.n, n_more = (size_t)n_extra;
     return MAKE(out_span, n_out) && MAKE(in_span, n_in) && MAKE(out_bytes, n_out) &&
-           MAKE(requests, n_in + n_out + n_more) && MAKE(extra, n_more) &&
-           MAKE(in_place, n_out + n_more);
+           MAKE(requests, n_in + n_out + n_more) && MAKE(extra, n_more);
 }
 #undef MAKE
 
 void cpl_neighbor_data_free(struct cpl_neighbor_data *data)
 {
     cpl_arena_free(&data->arena);
-    free(data->room);
     *data = (struct cpl_neighbor_data){.out_span = NULL};
 }
 
@@ -93,7 +90,6 @@ bool cpl_neighbor_resolve(const struct cpl_neighbor_call *call,
                           const struct cpl_adjacency *adjacency, struct cpl_neighbor_data *data)
 {
     data->same_payload = call->send.same;
-    data->n_in_place = 0;
     const struct cpl_neighbors *out = &adjacency->out, *in = &adjacency->in;
     const bool by_rank = call->kind >= CPL_ALLTOALLV; /* arguments are for all ranks */
     return cpl_neighbor_resolve_side(&call->send, out->n, by_rank ? out->peer : NULL,
@@ -101,33 +97,7 @@ bool cpl_neighbor_resolve(const struct cpl_neighbor_call *call,
            cpl_neighbor_resolve_side(&call->recv, in->n, by_rank ? in->peer : NULL, data->in_span);
 }
 
-/* What is sent, to n_out ranks and as n extras, lies where other data is received: it goes from
- * copies in a room, which are made when the call starts. Waits for memory. */
-static void send_copies(struct cpl_neighbor_data *data, int n_out, struct cpl_extra *extra, int n)
-{
-    int64_t total = 0;
-    for (int k = 0; k < n_out + n; k++)
-        total += cpl_span_bytes(k < n_out ? &data->out_span[k] : &extra[k - n_out].span);
-    if (total > data->n_room) {
-        free(data->room);
-        data->room = cpl_memory_need((size_t)total, "what is sent in place");
-        data->n_room = total;
-    }
-    char *at = data->room;
-    for (int k = 0; k < n_out + n; k++) {
-        struct cpl_span *span = k < n_out ? &data->out_span[k] : &extra[k - n_out].span;
-        const int64_t bytes = cpl_span_bytes(span);
-        if (bytes > 0)
-            data->in_place[data->n_in_place++] = *span;
-        *span = empty;
-        span->address = at;
-        span->count = bytes;
-        at += bytes;
-    }
-}
-
-/* Adds the messages of one side that are not in the plan; what a rank has for itself in place stays
- * there. */
+/* Adds the messages of one side that are not in the plan. */
 static bool add_extra(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
                       const struct cpl_neighbors *planned, bool sent,
                       struct cpl_neighbor_data *data)
@@ -135,8 +105,6 @@ static bool add_extra(const struct cpl_neighbor_call *call, const struct cpl_com
     const struct cpl_neighbor_side *side = sent ? &call->send : &call->recv;
     int m = 0;
     for (int r = 0; r < state->size; r++) {
-        if (call->in_place && r == state->rank)
-            continue;
         struct cpl_extra *extra = &data->extra[data->n_extra];
         if (m < planned->n_messages && planned->rank[m] == r) {
             m++;
@@ -166,8 +134,6 @@ bool cpl_neighbor_resolve_all(const struct cpl_neighbor_call *call, struct cpl_c
     int n_received = data->n_extra;
     if (!add_extra(call, state, &planned->out, true, data))
         return false;
-    if (call->in_place)
-        send_copies(data, planned->out.n, &data->extra[n_received], data->n_extra - n_received);
     for (int k = n_received; k < data->n_extra; k++) /* no plan has what a rank sends itself */
         c->x->learned.n_extra += data->extra[k].rank != state->rank;
     c->x->learned.n_messages += planned->out.n_messages + data->n_extra - n_received;

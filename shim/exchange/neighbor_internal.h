@@ -33,8 +33,8 @@ bool cpl_neighbor_resolve_rank(const struct cpl_neighbor_side *side, int rank,
 /* Bytes of that data; -1: MPI would refuse an argument. */
 int64_t cpl_neighbor_rank_bytes(const struct cpl_neighbor_side *side, int rank);
 
-/* The same of a call that a plan is to carry, with the messages outside it, receives first; what is
- * sent in place comes from copies. Waits for memory. Local. */
+/* The same of a call that a plan is to carry, with the messages outside it, receives first. Local.
+ */
 bool cpl_neighbor_resolve_all(const struct cpl_neighbor_call *call, struct cpl_carrying *c);
 
 /* Bytes of the payload for out-message m: its parts, and their lengths when there are several. Call
@@ -42,9 +42,9 @@ bool cpl_neighbor_resolve_all(const struct cpl_neighbor_call *call, struct cpl_c
 int64_t cpl_neighbor_payload_bytes(const struct cpl_neighbor_data *data,
                                    const struct cpl_adjacency *adjacency, int m);
 
-/* The state of a call's communicator; NULL: the call is MPI's. An alltoall in place then has for a
- * send side what it receives. Local. */
-struct cpl_comm_state *cpl_neighbor_describe(struct cpl_neighbor_call *call);
+/* The state of a call's communicator; NULL: the call is MPI's, as an alltoall in place is. Local.
+ */
+struct cpl_comm_state *cpl_neighbor_describe(const struct cpl_neighbor_call *call);
 
 /* What a rank notes of a call: of a nonblocking one until it is decided whether such calls are
  * carried (neighbor_serve.c). An exchange keeps those by which it is planned. */
@@ -155,11 +155,10 @@ struct cpl_neighbor_op {
 };
 
 /* Makes an operation, not started, for a call that the exchange's first candidate is to carry;
- * keeps its datatypes. NULL when memory ran out or, with *refused set, when the call is to be left
- * to MPI, which refuses an argument. Local. */
+ * keeps its datatypes. NULL: the call is to be left to MPI, which refuses an argument. Waits for
+ * memory. Local. */
 struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *call,
-                                             struct cpl_comm_state *state, struct cpl_exchange *x,
-                                             bool *refused);
+                                             struct cpl_comm_state *state, struct cpl_exchange *x);
 
 /* Starts an operation behind those that are pending. Local. */
 void cpl_neighbor_op_start(struct cpl_neighbor_op *op);

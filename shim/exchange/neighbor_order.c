@@ -17,10 +17,6 @@
 
 #define FIRST_MEETING 4
 
-struct send {
-    int32_t key, to, edge; /* key: what the receiver sends next */
-};
-
 /* The relay of the plan that carries the exchange; NULL: none does. */
 static struct cpl_relay *find_relay(const struct cpl_exchange *x)
 {
@@ -29,49 +25,29 @@ static struct cpl_relay *find_relay(const struct cpl_exchange *x)
     return executor ? cpl_executor_relay(executor) : NULL;
 }
 
-/* Messages that a call takes this rank; 0: not known. */
-static int32_t count_sends(const struct cpl_exchange *x)
-{
-    const struct cpl_relay *relay = find_relay(x);
-    const struct cpl_neighbors *out = &x->adjacency->out;
-    return relay                     ? relay->slice.n_out
-           : x->kind < CPL_ALLTOALLV ? out->first_part[out->n_messages]
-                                     : 0;
-}
-
-/* By descending key of the receiver, then by its rank. */
-static int compare(const void *a, const void *b)
-{
-    const struct send *x = a, *y = b;
-    if (x->key != y->key)
-        return x->key > y->key ? -1 : 1;
-    int by_rank = (x->to > y->to) - (x->to < y->to);
-    return by_rank ? by_rank : (x->edge > y->edge) - (x->edge < y->edge);
-}
-
 /* Orders the relay's sends that wait for nothing, if some rank sends anything next; receivers need
  * not know. What a rank forwards in this exchange comes before that. Collective; the same result on
  * all ranks. */
 static bool order(const struct cpl_comm_state *state, struct cpl_relay *relay, int32_t next)
 {
-    const int32_t n = relay->n_first, mine[2] = {next, relay->slice.n_out - n};
-    int32_t most = 0, *key = calloc((size_t)state->size, sizeof mine);
-    struct send *sends = calloc((size_t)n + 1, sizeof *sends);
-    bool done = cpl_agree_all(state->private_comm, key && sends) &&
+    const int32_t n = relay->n_first, *to = relay->slice.out_to;
+    const int32_t mine[2] = {next, relay->slice.n_out - n};
+    int32_t most = 0, *own = relay->own, *key = calloc((size_t)state->size, sizeof mine);
+    bool done = cpl_agree_all(state->private_comm, key) &&
                 cpl_collective_Allgather(mine, 2, MPI_INT32_T, key, 2, MPI_INT32_T,
                                          state->private_comm) == MPI_SUCCESS;
-    for (int32_t i = 0; done && i < state->size; i++)
-        most = key[2 * i] > most ? key[2 * i] : most;
-    for (int32_t k = 0; most > 0 && k < n; k++) {
-        int32_t to = relay->slice.out_to[relay->own[k]];
-        sends[k] = (struct send){key[2 * to] + key[2 * to + 1], to, relay->own[k]};
+    for (int32_t r = 0; done && r < state->size; r++) {
+        most = key[2 * r] > most ? key[2 * r] : most;
+        key[r] = key[2 * r] + key[2 * r + 1];
     }
-    if (most > 0)
-        qsort(sends, (size_t)n, sizeof *sends, compare);
-    for (int32_t k = 0; most > 0 && k < n; k++)
-        relay->own[k] = sends[k].edge;
+    for (int32_t k = 1; most > 0 && k < n; k++) { /* by insertion */
+        const int32_t edge = own[k];
+        int32_t at = k;
+        for (; at > 0 && key[to[own[at - 1]]] < key[to[edge]]; at--)
+            own[at] = own[at - 1];
+        own[at] = edge;
+    }
     free(key);
-    free(sends);
     return most > 0;
 }
 
@@ -95,7 +71,11 @@ void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *x)
     if (!x->plans.trial.running && x->calls >= FIRST_MEETING && (x->calls & (x->calls - 1)) == 0)
         meet(state, x);
     struct cpl_exchange *before = cpl_context.exchanges.last;
+    const struct cpl_relay *relay = find_relay(x);
+    int32_t sends = relay ? relay->slice.n_out : 0; /* that a call takes this rank */
+    if (!relay && x->kind < CPL_ALLTOALLV)
+        sends = x->adjacency->out.first_part[x->adjacency->out.n_messages];
     if (before)
-        before->order.next_sends = before == x ? 0 : count_sends(x);
+        before->order.next_sends = before == x ? 0 : sends;
     cpl_context.exchanges.last = x;
 }

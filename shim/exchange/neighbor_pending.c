@@ -7,6 +7,7 @@
  * (requests.h) when the program has completed that. */
 #include "shim/carry/requests.h"
 #include "shim/exchange/neighbor_internal.h"
+#include "shim/state/memory.h"
 #include "shim/wait/progress.h"
 
 #include <stdlib.h>
@@ -21,27 +22,25 @@ static struct cpl_type *type_of(struct cpl_neighbor_op *op, int k)
         return &data->out_span[k].type;
     if ((k -= a->out.n) < a->in.n)
         return &data->in_span[k].type;
-    if ((k -= a->in.n) < data->n_extra)
-        return &data->extra[k].span.type;
-    return (k -= data->n_extra) < data->n_in_place ? &data->in_place[k].type : NULL;
+    return (k -= a->in.n) < data->n_extra ? &data->extra[k].span.type : NULL;
 }
 
 /* Keeps derived types: the program may free them once the call is started. */
-static bool keep_types(struct cpl_neighbor_op *op)
+static void keep_types(struct cpl_neighbor_op *op)
 {
     MPI_Datatype given = MPI_DATATYPE_NULL, kept = MPI_DATATYPE_NULL;
     struct cpl_type *type;
+    int tries = 0;
     for (int k = 0; (type = type_of(op, k)); k++) {
         if (k > 0 && type->handle == given) {
             type->handle = kept;
             continue;
         }
         given = type->handle;
-        if (!cpl_type_keep(type))
-            return false;
+        while (!cpl_type_keep(type))
+            cpl_memory_wait(&tries, "a datatype");
         kept = type->handle;
     }
-    return true;
 }
 
 static void release_types(struct cpl_neighbor_op *op)
@@ -54,15 +53,15 @@ static void release_types(struct cpl_neighbor_op *op)
 static struct cpl_neighbor_op *new_op(struct cpl_exchange *x)
 {
     struct cpl_neighbor_op *op = x->nonblocking.spare;
+    int tries = 0;
     if (op) {
         LL_DELETE(x->nonblocking.spare, op);
         return op;
     }
-    op = calloc(1, sizeof *op);
-    if (op && !cpl_neighbor_data_make(&op->data, x->adjacency, x->learned.n_extra_most)) {
+    op = cpl_memory_need(sizeof *op, "a nonblocking collective");
+    while (!cpl_neighbor_data_make(&op->data, x->adjacency, x->learned.n_extra_most)) {
         cpl_neighbor_data_free(&op->data);
-        free(op);
-        return NULL;
+        cpl_memory_wait(&tries, "a nonblocking collective");
     }
     return op;
 }
@@ -75,20 +74,17 @@ void cpl_neighbor_op_free(struct cpl_neighbor_op *op)
 }
 
 struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *call,
-                                             struct cpl_comm_state *state, struct cpl_exchange *x,
-                                             bool *refused)
+                                             struct cpl_comm_state *state, struct cpl_exchange *x)
 {
     struct cpl_neighbor_op *op = new_op(x);
-    *refused = false;
-    if (!op)
-        return NULL;
     op->carrying =
         (struct cpl_carrying){.state = state, .x = x, .by = x->plans.candidate, .data = &op->data};
     op->request = NULL;
     op->running = false;
-    *refused = !op->carrying.by->way->resolve(call, &op->carrying);
-    if (!*refused && keep_types(op))
+    if (op->carrying.by->way->resolve(call, &op->carrying)) {
+        keep_types(op);
         return op;
+    }
     cpl_neighbor_op_free(op);
     return NULL;
 }

@@ -51,49 +51,35 @@ static void note(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
         cpl_neighbor_notes_fill(*notes, call, state, x);
 }
 
-struct cpl_comm_state *cpl_neighbor_describe(struct cpl_neighbor_call *call)
+struct cpl_comm_state *cpl_neighbor_describe(const struct cpl_neighbor_call *call)
 {
     struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    if (call->kind < CPL_ALLTOALLV)
+    if (!state || call->kind < CPL_ALLTOALLV)
         return state && state->watched ? state : NULL;
-    if (!state || state->inter || state->size < 2)
-        return NULL;
-    call->in_place = call->send.buffer == MPI_IN_PLACE;
-    if (call->in_place)
-        call->send = call->recv;
-    return state;
+    return state->inter || state->size < 2 || call->send.buffer == MPI_IN_PLACE ? NULL : state;
 }
 
-bool cpl_neighbor_start(struct cpl_neighbor_call *call, MPI_Request *request, int *result)
+bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *request)
 {
     struct cpl_comm_state *state = cpl_neighbor_describe(call);
     if (!state)
         return false;
     struct cpl_exchange *x = cpl_exchange_of(state, call->kind);
-    bool first = x->nonblocking.n++ == 0, refused;
+    bool first = x->nonblocking.n++ == 0;
     if (cpl_context.exchanges.n_started++ == 0)
         cpl_meeting_end_grants(); /* from now on the pace of collectives is taken */
     if (cpl_neighbor_may_be_served(state) &&
         (call->kind < CPL_ALLTOALLV ? first : x->nonblocking.phase == CPL_STARTED_OPEN))
         note(call, state, x);
-    if (!cpl_exchange_is_served(x))
+    struct cpl_neighbor_op *op =
+        cpl_exchange_is_served(x) ? cpl_neighbor_op_make(call, state, x) : NULL;
+    if (!op)
         return false;
-    struct cpl_neighbor_op *op = cpl_neighbor_op_make(call, state, x, &refused);
-    if (refused)
-        return false;
-    struct cpl_request *handle = op ? cpl_request_make(call->comm, true) : NULL;
     x->nonblocking.n_planned++;
     cpl_context.exchanges.n_carried++;
-    *result = handle ? MPI_SUCCESS : MPI_ERR_NO_MEM;
-    if (!handle) {
-        if (op)
-            cpl_neighbor_op_free(op);
-        PMPI_Comm_call_errhandler(call->comm, MPI_ERR_NO_MEM);
-        return true;
-    }
-    cpl_request_open_collective(handle);
-    op->request = handle;
-    *request = handle->handle;
+    op->request = cpl_request_make(call->comm, true);
+    cpl_request_open_collective(op->request);
+    *request = op->request->handle;
     cpl_neighbor_op_start(op);
     return true;
 }

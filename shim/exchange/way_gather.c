@@ -20,14 +20,14 @@
 
 static int rank_of(const struct cpl_gathering *g, int32_t point)
 {
-    return g->rank_at ? g->rank_at[point] : point;
+    return g->rank_at[point];
 }
 
 /* ---- ring ---- */
 
 static const struct cpl_span *span_of(const struct cpl_gathering *g, int32_t point)
 {
-    return &g->data->span[rank_of(g, point)];
+    return &g->span[rank_of(g, point)];
 }
 
 /* Starts to send or receive the data of a rank, unless there is none. */
@@ -70,7 +70,7 @@ static unsigned char *find_in_order(const struct cpl_gathering *g)
         if (cpl_span_bytes(span) == 0)
             continue;
         first = first ? first : span->address;
-        if (!span->type.dense || span->address != first + g->data->at[point])
+        if (!span->type.dense || span->address != first + g->at[point])
             return NULL;
     }
     return (unsigned char *)first;
@@ -79,15 +79,14 @@ static unsigned char *find_in_order(const struct cpl_gathering *g)
 /* Lays the points' data out, and packs this rank's unless it is there. */
 static void lay_out(struct cpl_gathering *g)
 {
-    g->data->at[0] = 0;
+    g->at[0] = 0;
     for (int32_t point = 0; point < g->n; point++)
-        g->data->at[point + 1] = g->data->at[point] + cpl_span_bytes(span_of(g, point));
+        g->at[point + 1] = g->at[point] + cpl_span_bytes(span_of(g, point));
     g->gathered = find_in_order(g);
     if (g->gathered)
         return;
-    g->gathered = g->data->room;
-    cpl_carrying_note(g->call,
-                      cpl_span_pack(span_of(g, g->point), g->gathered + g->data->at[g->point]));
+    g->gathered = g->room;
+    cpl_carrying_note(g->call, cpl_span_pack(span_of(g, g->point), g->gathered + g->at[g->point]));
 }
 
 /* Exchanges with a point: sends the data of points from first to end, and receives that of others;
@@ -95,7 +94,7 @@ static void lay_out(struct cpl_gathering *g)
 static void exchange(struct cpl_gathering *g, int32_t with, const int32_t sent[2],
                      const int32_t received[2])
 {
-    const int64_t *at = g->data->at;
+    const int64_t *at = g->at;
     for (int sends = 0; sends < 2; sends++) {
         const int32_t *range = sends ? sent : received;
         const struct cpl_span span = {.address = (char *)g->gathered + at[range[0]],
@@ -123,14 +122,14 @@ static void climb(struct cpl_gathering *g, const struct cpl_hypercube *cube, int
 
 static void unpack(struct cpl_gathering *g)
 {
-    if (g->gathered != g->data->room)
+    if (g->gathered != g->room)
         return;
     for (int32_t point = 0; point < g->n; point++)
         if (point != g->point)
             cpl_carrying_note(g->call,
-                              cpl_span_unpack(span_of(g, point), g->gathered + g->data->at[point],
-                                              g->data->at[point + 1] - g->data->at[point]));
-    cpl_work_combined(g->n, g->data->at[g->n]);
+                              cpl_span_unpack(span_of(g, point), g->gathered + g->at[point],
+                                              g->at[point + 1] - g->at[point]));
+    cpl_work_combined(g->n, g->at[g->n]);
 }
 
 /* Of two points that share a corner one climbs for both, before and after which it exchanges with
@@ -170,19 +169,37 @@ static bool doubling(struct cpl_gathering *g, int32_t step)
 
 /* ---- the table ---- */
 
-/* Makes room for so many bytes. Collective; the same result on all ranks. */
-static bool make_room(const struct cpl_comm_state *state, struct cpl_gather_data *data,
-                      int64_t bytes)
+int64_t cpl_allgather_bytes(const struct cpl_neighbor_call *call, int n_ranks)
 {
-    if (bytes <= data->n_room)
+    const struct cpl_neighbor_side *recv = &call->recv;
+    const bool each = recv->counts || recv->large_counts;
+    int64_t count = 0, bytes;
+    if (!each && __builtin_mul_overflow(recv->count, n_ranks, &count))
+        return -1;
+    for (int r = 0; each && r < n_ranks; r++)
+        if (cpl_neighbor_count(recv, r) < 0 ||
+            __builtin_add_overflow(count, cpl_neighbor_count(recv, r), &count))
+            return -1;
+    return __builtin_mul_overflow(count, cpl_type_size(recv->type), &bytes) ? -1 : bytes;
+}
+
+static enum cpl_allgather_way way_of(const struct cpl_carrying *c)
+{
+    return (enum cpl_allgather_way)(c->by->way - cpl_gather_ways);
+}
+
+/* Makes room for so many bytes. Collective; the same result on all ranks. */
+static bool make_room(const struct cpl_comm_state *state, struct cpl_gathering *g, int64_t bytes)
+{
+    if (bytes <= g->n_room)
         return true;
-    if (data->n_room < 0 || bytes > MOST_ROOM)
+    if (g->n_room < 0 || bytes > MOST_ROOM)
         return false;
     int64_t n_room = cpl_allgather_class_most(cpl_allgather_class_of(bytes)) + 1;
-    free(data->room);
-    data->room = malloc((size_t)n_room);
-    data->n_room = cpl_agree_all(state->private_comm, data->room) ? n_room : -1;
-    return data->n_room > 0;
+    free(g->room);
+    g->room = malloc((size_t)n_room);
+    g->n_room = cpl_agree_all(state->private_comm, g->room) ? n_room : -1;
+    return g->n_room > 0;
 }
 
 /* Finds the data of a call that a way is to carry: for each rank, and what this one sends unless it
@@ -190,17 +207,16 @@ static bool make_room(const struct cpl_comm_state *state, struct cpl_gather_data
 static bool resolve(const struct cpl_neighbor_call *call, struct cpl_carrying *c)
 {
     const struct cpl_comm_state *state = c->state;
-    const struct cpl_gathering *g = c->by->made;
-    struct cpl_gather_data *data = g->data;
-    if ((!cpl_allgather_is_in_place(g->way) &&
-         !make_room(state, data, cpl_allgather_bytes(call, state->size))) ||
-        !cpl_neighbor_resolve_side(&call->recv, state->size, NULL, data->span))
+    struct cpl_gathering *g = &state->allgathers.kept->gathering;
+    if ((!cpl_allgather_is_in_place(way_of(c)) &&
+         !make_room(state, g, cpl_allgather_bytes(call, state->size))) ||
+        !cpl_neighbor_resolve_side(&call->recv, state->size, NULL, g->span))
         return false;
-    data->in_place = call->send.buffer == MPI_IN_PLACE;
-    if (data->in_place)
+    g->in_place = call->send.buffer == MPI_IN_PLACE;
+    if (g->in_place)
         return true;
-    const struct cpl_span *to = &data->span[state->rank], *own = &data->own;
-    return cpl_neighbor_resolve_rank(&call->send, 0, &data->own) &&
+    const struct cpl_span *to = &g->span[state->rank], *own = &g->own;
+    return cpl_neighbor_resolve_rank(&call->send, 0, &g->own) &&
            (own->address != to->address || own->count != to->count || own->count == 0 ||
             own->type.handle != to->type.handle); /* MPI's to refuse: buffers overlap */
 }
@@ -211,17 +227,21 @@ static bool (*const steps[])(struct cpl_gathering *, int32_t) = {CPL_ALLGATHER_W
 
 static void start(struct cpl_carrying *c)
 {
-    struct cpl_gathering *g = c->by->made;
+    struct cpl_gathering *g = &c->state->allgathers.kept->gathering;
     g->call = c;
+    g->rank_at = c->by->made;
+    g->n = c->state->size;
+    for (g->point = 0; g->rank_at[g->point] != c->state->rank; g->point++)
+        continue;
     g->next = g->pair[0] = g->pair[1] = MPI_REQUEST_NULL;
-    if (!g->data->in_place)
-        cpl_carrying_note(g->call, cpl_span_copy(&g->data->own, span_of(g, g->point)));
+    if (!g->in_place)
+        cpl_carrying_note(c, cpl_span_copy(&g->own, span_of(g, g->point)));
 }
 
 static void run(struct cpl_carrying *c)
 {
-    struct cpl_gathering *g = c->by->made;
-    for (int32_t step = 0; steps[g->way](g, step); step++)
+    struct cpl_gathering *g = &c->state->allgathers.kept->gathering;
+    for (int32_t step = 0; steps[way_of(c)](g, step); step++)
         cpl_carrying_wait_for(c, 2, g->pair);
 }
 

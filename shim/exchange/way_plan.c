@@ -103,16 +103,6 @@ static int deliver_payload(void *context, int32_t owner, const unsigned char *da
     return MPI_SUCCESS;
 }
 
-/* Copies what is sent in place, before anything is received. */
-static void copy_in_place(struct cpl_carrying *c)
-{
-    unsigned char *to = (unsigned char *)c->data->room;
-    for (int k = 0; k < c->data->n_in_place; k++) {
-        cpl_carrying_note(c, cpl_span_pack(&c->data->in_place[k], to));
-        to += cpl_span_bytes(&c->data->in_place[k]);
-    }
-}
-
 /* Receives are started before sends; then the messages of the rank to itself are copied. */
 static void start(struct cpl_carrying *c)
 {
@@ -122,7 +112,6 @@ static void start(struct cpl_carrying *c)
     struct cpl_neighbor_data *data = c->data;
     c->carried = false;
     data->n_requests = 0;
-    copy_in_place(c);
     for (int m = 0; m < a->in.n_messages; m++)
         if (notes->in_straight[m])
             start_message(c, false, m);

@@ -153,16 +153,14 @@ json_t *cpl_report_json(const struct cpl_record *records, size_t n, char *pictur
             *picture = '\0';
     }
     const struct cpl_account *a = &cpl_context.account;
-    return json_pack(
-        "{s:i s:s s:o s:i s:O s:s* s:f s:I s:I s:{s:I s:f s:f} s:{s:f s:f s:f s:f} s:o s:O* s:o}",
-        "schema", CPL_REPORT_SCHEMA, "version", PACKAGE_VERSION, "run", cpl_report_run(hosts),
-        "ranks", cpl_context.size, "mode", json_object_get(settings, "CARPOOL_MODE"), "all_left",
-        cpl_context.told.all_left, "seconds", PMPI_Wtime() - a->start, "left_out",
-        (json_int_t)(n - n_listed), "reordered", (json_int_t)cpl_context.placed.n, "reorderable",
-        "communicators", (json_int_t)cpl_context.placed.n_possible, "before_us",
-        cpl_context.placed.before_us, "after_us", cpl_context.placed.after_us, "account",
-        "meetings_ms", 1e3 * a->spent[CPL_COST_MEETINGS], "planning_ms",
-        1e3 * a->spent[CPL_COST_PLANNING], "trials_ms", 1e3 * a->spent[CPL_COST_TRIALS],
-        "gained_ms", 1e3 * a->gained, "settings", settings, "nodes", hosts->nodes, "patterns",
-        patterns);
+    return json_pack("{s:i s:s s:o s:i s:O s:s* s:f s:I s:I s:{s:f s:f s:f s:f} s:o s:O* s:o}",
+                     "schema", CPL_REPORT_SCHEMA, "version", PACKAGE_VERSION, "run",
+                     cpl_report_run(hosts), "ranks", cpl_context.size, "mode",
+                     json_object_get(settings, "CARPOOL_MODE"), "all_left",
+                     cpl_context.told.all_left, "seconds", PMPI_Wtime() - a->start, "left_out",
+                     (json_int_t)(n - n_listed), "reordered", (json_int_t)cpl_context.n_placed,
+                     "account", "meetings_ms", 1e3 * a->spent[CPL_COST_MEETINGS], "planning_ms",
+                     1e3 * a->spent[CPL_COST_PLANNING], "trials_ms",
+                     1e3 * a->spent[CPL_COST_TRIALS], "gained_ms", 1e3 * a->gained, "settings",
+                     settings, "nodes", hosts->nodes, "patterns", patterns);
 }

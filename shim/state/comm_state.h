@@ -18,7 +18,7 @@
  * communicators to give (MPICH 4.0: 2,048 context ids), which are the program's, not ours. */
 #define CPL_MAX_PLANNED 256
 
-/* A program that has so many has none to spare (calls/reclaim.h). */
+/* A program that has so many has none to spare (calls/reclaim.c). */
 #define CPL_MANY_STATES 1024
 
 /* Calls that pass without a look (meet/meeting.h). */

@@ -174,14 +174,6 @@ struct cpl_open_requests {
     struct cpl_buffered buffered;
 };
 
-/* Communicators whose ranks were placed (reorder.h). */
-struct cpl_placed {
-    int64_t n;
-    int64_t n_possible; /* communicators that could be placed if the settings allowed it; kept on
-                           the rank that maps, as are the next two */
-    double before_us, after_us; /* modelled times of the communicator that gains most */
-};
-
 /* Contents of the report (report.h). */
 struct cpl_told {
     const char *all_left; /* why all calls of the run are left to MPI, a clause; NULL: they are not.
@@ -215,7 +207,7 @@ struct cpl_context {
     struct cpl_thread_level thread;
     struct cpl_settings settings;
     struct cpl_shim_machine machine;
-    struct cpl_placed placed;
+    int64_t n_placed; /* communicators whose ranks were placed (reorder.h) */
     struct cpl_told told;
     struct cpl_account account;
     struct cpl_service_lock lock;

@@ -2,16 +2,15 @@
  * MPI_Alltoallv and MPI_Alltoallw, with few messages or (--dense) many: every byte checked.
  *
  *   alltoalls [--calls N] [--seed S] [--period N] [--max-count C] [--large] [--form FORM|all]
- *             [--comm world|split] [--dense] [--in-place]
- *             [--types-differ] [--empty N]
+ *             [--comm world|split] [--dense] [--in-place] [--empty N]
  *
  * Each rank sends to a few others and perhaps to itself. For `period` calls the pattern stays
  * mostly the same, with some messages missing and some others now and then; then comes another
  * pattern. Counts change with every call. Some calls are made in place, with --in-place half of all
  * forms; nonblocking ones stay pending while the next calls are made, persistent ones are started
  * again. The first N calls have no data. MPICH's (4.0.2) MPI_Ialltoallw and MPI_Alltoallw_init in
- * place mix up the types of several ranks, so these are alike, unless --types-differ is given, and
- * large ones in place fail for MPI_DOUBLE_INT.
+ * place mix up the types of several ranks, so these are alike, and large ones in place fail for
+ * MPI_DOUBLE_INT.
  */
 #include "layout.h"
 
@@ -42,7 +41,7 @@ struct program {
     MPI_Comm comm;
     int rank, size; /* in comm */
     int n_calls, n_empty, period, max_count, form;
-    bool large, dense, in_place, types_differ;
+    bool large, dense, in_place;
     uint64_t seed;
 };
 
@@ -139,7 +138,7 @@ static void make_side(const struct program *p, struct side *s, int call, bool se
     size_t n = (size_t)p->size;
     MPI_Aint end = 0;
 
-    bool alike = each && is_in_place(p, call) && !p->types_differ;
+    bool alike = each && is_in_place(p, call);
     const struct test_rng same = *rng;
     *s = (struct side){.each = each,
                        .layout = test_alloc(n * sizeof *s->layout),
@@ -358,9 +357,9 @@ static void start(const struct program *p, struct slot *slot, int call)
 
 int main(int argc, char **argv)
 {
-    static const char *const known[] = {"--calls",     "--seed",         "--period", "--form",
-                                        "--max-count", "--large",        "--comm",   "--dense",
-                                        "--in-place",  "--types-differ", "--empty",  NULL};
+    static const char *const known[] = {"--calls",     "--seed",  "--period", "--form",
+                                        "--max-count", "--large", "--comm",   "--dense",
+                                        "--in-place",  "--empty", NULL};
     struct program p = {.comm = MPI_COMM_WORLD};
     const char *name;
     struct slot slots[N_SLOTS] = {{.busy = false}};
@@ -373,7 +372,6 @@ int main(int argc, char **argv)
     p.max_count = (int)test_option(argc, argv, "--max-count", 20);
     p.large = test_flag(argc, argv, "--large");
     p.dense = test_flag(argc, argv, "--dense");
-    p.types_differ = test_flag(argc, argv, "--types-differ");
     p.in_place = test_flag(argc, argv, "--in-place");
     p.seed = test_key((uint64_t)test_option(argc, argv, "--seed", 1), 0);
     name = test_option_text(argc, argv, "--form", "all");

@@ -6,9 +6,9 @@
  *
  * An iteration is an MPI_Neighbor_alltoallv over a ring; each third one has an
  * MPI_Neighbor_allgather on another communicator, which is made anew each 500th; each fifth one an
- * MPI_Alltoallv, the eleventh of these in place; each seventh one a sum. Before each fifth one odd
- * ranks free a communicator of their own, with which the library forgets where it keeps what it
- * knows of the others. The last quarter has messages and nonblocking calls, too.
+ * MPI_Alltoallv, the eleventh of these in place, which is MPI's; each seventh one a sum. Before
+ * each fifth one odd ranks free a communicator of their own, with which the library forgets where
+ * it keeps what it knows of the others. The last quarter has messages and nonblocking calls, too.
  */
 #include "common.h"
 

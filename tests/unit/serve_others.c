@@ -74,9 +74,10 @@ void cpl_memory_wait(int *tries, const char *what)
 
 void *cpl_memory_need(size_t bytes, const char *what)
 {
-    (void)what;
-    void *memory = calloc(1, bytes);
-    assert_non_null(memory);
+    void *memory;
+    int tries = 0;
+    while (!(memory = calloc(1, bytes)))
+        cpl_memory_wait(&tries, what);
     return memory;
 }
 

@@ -290,12 +290,11 @@ bool cpl_progress_serve(void)
 
 struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *call,
                                              struct cpl_comm_state *state,
-                                             struct cpl_exchange *exchange, bool *refused)
+                                             struct cpl_exchange *exchange)
 {
     (void)call, (void)state;
-    *refused = false;
     assert_ptr_equal(exchange->plans.candidate[0].way, &carrier);
-    return calloc(1, sizeof(struct cpl_neighbor_op));
+    return cpl_memory_need(sizeof(struct cpl_neighbor_op), "an operation");
 }
 
 void cpl_neighbor_op_start(struct cpl_neighbor_op *op)
@@ -313,7 +312,7 @@ struct cpl_request *cpl_request_make(MPI_Comm comm, bool collective)
 {
     (void)comm;
     assert_true(collective);
-    return calloc(1, sizeof(struct cpl_request));
+    return cpl_memory_need(sizeof(struct cpl_request), "a request");
 }
 
 void cpl_request_open_collective(struct cpl_request *request)
@@ -450,9 +449,9 @@ bool serve_start(int comm, enum cpl_neighbor_kind kind)
     struct serve_rank *me = &serve.rank[fibers_rank()];
     struct cpl_neighbor_call call = {.kind = kind, .comm = me->state[comm].comm};
     MPI_Request request;
-    int result = MPI_SUCCESS, n = me->n[comm][kind]++;
+    int n = me->n[comm][kind]++;
     assert_in_range(n, 0, SERVE_CALLS - 1);
-    bool carried = cpl_neighbor_start(&call, &request, &result);
+    bool carried = cpl_neighbor_start(&call, &request);
     me->carried[comm][kind][n] = carried;
     return carried;
 }

@@ -4,7 +4,7 @@
  * announces it before.
  *
  * Functions that note their arguments replace MPI's. */
-#include "shim/calls/meets.h"
+#include "shim/calls/wrappers.h"
 #include "shim/carry/requests.h"
 #include "shim/pt2pt/pt2pt.h"
 #include "shim/state/comm_state.h"
