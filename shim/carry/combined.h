@@ -35,20 +35,17 @@
 
 /* A combined message that is being filled or sent. */
 struct cpl_send_buffer {
-    struct cpl_send_buffer *next; /* spare */
-    int number;                   /* its place in the arrays below */
+    struct cpl_send_buffer *prev, *next; /* of those that MPI is sending; next: of the spare ones */
+    MPI_Request request;                 /* MPI is sending it */
     size_t used, room;
     uint32_t n_segments;
     unsigned char *bytes; /* begins with room for a header */
 };
 
 struct cpl_send_buffers {
-    struct cpl_send_buffer *spare; /* not in use */
-    int n_made, room;              /* buffers made; places in the three arrays below */
-    int n_sending, reap_at;        /* that MPI is sending; at how many to look at them again */
-    struct cpl_send_buffer **made;
-    MPI_Request *request; /* theirs; MPI_REQUEST_NULL: MPI is not sending it */
-    int *complete;
+    struct cpl_send_buffer *spare;   /* not in use */
+    struct cpl_send_buffer *sending; /* that MPI is sending, the oldest first */
+    int n_sending, reap_at;          /* how many; at how many to look at them again */
 };
 
 /* An empty combined message with room for a header of `head` bytes and `more` behind it. */
@@ -91,8 +88,7 @@ void cpl_send_buffers_free(struct cpl_send_buffers *buffers);
 
 /* ---- combined_lanes.c: one lane to each rank of the node that an edge of a plan leads to, one
  * from each that an edge comes from, whatever the plan. A combined message that finds its lane
- * full, or is too long for it, goes by MPI like those between nodes: segments are numbered, so
- * combined messages need no order. ---- */
+ * full, or is too long for it, goes by MPI: segments are numbered, so it needs no order. ---- */
 
 /* Opens them for the edges of n slices, alike on all ranks; able: false when this rank cannot take
  * part. Where it fails there are none. Returns whether all combined messages of plans that come
@@ -136,7 +132,7 @@ struct cpl_combined {
     int n_plans;
     struct cpl_combined_plan *plan[CPL_MAX_COMBINED_PLANS];
     struct cpl_send_buffers buffers;
-    struct cpl_lanes lanes; /* ranks ascend */
+    struct cpl_lanes lanes; /* out: to all ranks; in: those that were opened */
     int64_t sent, received; /* combined messages, for draining */
     int n_holding;          /* out-edges that hold segments */
     struct cpl_combined_receives receives;

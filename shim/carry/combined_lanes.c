@@ -2,7 +2,6 @@
 #include "shim/carry/combined.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define MOST_MESSAGES                                                                              \
     16 /* from one rank to another in an exchange; with more, combined messages go by MPI */
@@ -21,85 +20,60 @@ static int64_t bytes_of(int64_t volume, int32_t n_payloads)
     return bytes < CPL_LANE_MOST ? bytes : CPL_LANE_MOST;
 }
 
-/* By rank; the longest combined messages of a rank first. */
-static int compare(const void *a, const void *b)
-{
-    const struct cpl_lane_end *x = a, *y = b;
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    return (x->lane.room < y->lane.room) - (x->lane.room > y->lane.room);
-}
-
-static int32_t n_edges(const struct cpl_rank_plan *slice, bool out)
-{
-    return out ? slice->n_out : slice->n_in;
-}
-
-static struct cpl_lane_end end_of(const struct cpl_rank_plan *p, bool out, int32_t e)
-{
-    int32_t n = out ? p->out_first[e + 1] - p->out_first[e] : p->in_first[e + 1] - p->in_first[e];
-    int64_t volume = out ? cpl_rank_plan_out_volume(p, e) : cpl_rank_plan_in_volume(p, e);
-    return (struct cpl_lane_end){.rank = out ? p->out_to[e] : p->in_from[e],
-                                 .lane.room = bytes_of(volume, n)};
-}
-
-/* Lists the other ends of one side's edges once each, for one lane from rank to rank. Returns false
- * when memory ran out. */
-static bool list_side(struct cpl_lane_ends *side, bool out,
+/* Lists all ranks, with the room of one lane for all edges that lead there, or come from there.
+ * Returns false when memory ran out. */
+static bool list_side(struct cpl_lane_ends *side, bool out, int n_ranks,
                       const struct cpl_rank_plan *const *slices, int n)
 {
-    size_t most = 1, n_all = 0;
-    for (int k = 0; k < n; k++)
-        most += (size_t)n_edges(slices[k], out);
-    side->end = calloc(most, sizeof *side->end);
-    if (!side->end)
-        return false;
-    for (int k = 0; k < n; k++)
-        for (int32_t e = 0; e < n_edges(slices[k], out); e++)
-            side->end[n_all++] = end_of(slices[k], out, e);
-    qsort(side->end, n_all, sizeof *side->end, compare);
-    for (size_t k = 0; k < n_all; k++)
-        if (k == 0 || side->end[k].rank != side->end[side->n - 1].rank)
-            side->end[side->n++] = side->end[k];
-    return true;
+    side->end = calloc((size_t)n_ranks, sizeof *side->end);
+    side->n = side->end ? n_ranks : 0;
+    for (int32_t r = 0; r < side->n; r++)
+        side->end[r].rank = r;
+    for (int k = 0; k < n && side->end; k++) {
+        const struct cpl_rank_plan *p = slices[k];
+        const int32_t *rank = out ? p->out_to : p->in_from;
+        const int32_t *first = out ? p->out_first : p->in_first;
+        for (int32_t e = 0; e < (out ? p->n_out : p->n_in); e++) {
+            int64_t volume = out ? cpl_rank_plan_out_volume(p, e) : cpl_rank_plan_in_volume(p, e);
+            int64_t bytes = bytes_of(volume, first[e + 1] - first[e]);
+            int64_t *room = &side->end[rank[e]].lane.room;
+            *room = bytes > *room ? bytes : *room;
+        }
+    }
+    return side->end;
 }
 
-/* Keeps the lanes that were opened. Returns whether all were. */
+/* Keeps those that were opened. Returns whether all were. */
 static bool compress(struct cpl_lane_ends *side)
 {
-    int32_t n = 0, n_before = side->n;
-    for (int32_t k = 0; k < n_before; k++)
+    int32_t n = 0;
+    bool all = true;
+    for (int32_t k = 0; k < side->n; k++)
         if (side->end[k].lane.shared)
             side->end[n++] = side->end[k];
+        else
+            all &= side->end[k].lane.room == 0;
     side->n = n;
-    return n == n_before;
+    return all;
 }
 
 bool cpl_combined_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able,
                              const struct cpl_rank_plan *const *slices, int n)
 {
-    bool ready =
-        able && list_side(&lanes->out, true, slices, n) && list_side(&lanes->in, false, slices, n);
-    if (!cpl_lanes_open(lanes, comm, ready)) {
-        cpl_combined_lanes_free(lanes);
-        return false;
-    }
-    compress(&lanes->out);
-    return compress(&lanes->in);
+    int size = 0;
+    PMPI_Comm_size(comm, &size);
+    bool ready = able && list_side(&lanes->out, true, size, slices, n) &&
+                 list_side(&lanes->in, false, size, slices, n);
+    if (cpl_lanes_open(lanes, comm, ready))
+        return compress(&lanes->in);
+    cpl_combined_lanes_free(lanes);
+    return false;
 }
 
 struct cpl_lane *cpl_combined_lanes_to(const struct cpl_lanes *lanes, int32_t dest)
 {
-    const struct cpl_lane_ends *out = &lanes->out;
-    int32_t low = 0, high = out->n;
-    while (low < high) {
-        int32_t middle = low + (high - low) / 2;
-        if (out->end[middle].rank < dest)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < out->n && out->end[low].rank == dest ? &out->end[low].lane : NULL;
+    struct cpl_lane *lane = dest < lanes->out.n ? &lanes->out.end[dest].lane : NULL;
+    return lane && lane->shared ? lane : NULL;
 }
 
 void cpl_combined_lanes_free(struct cpl_lanes *lanes)

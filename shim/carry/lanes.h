@@ -31,7 +31,7 @@ struct cpl_lanes {
     int64_t bytes;
 };
 
-/* Opens a lane for each end whose other end is on the same node, and whose room is at most
+/* Opens a lane for each end whose other end is on the same node, and whose room is 1 to
  * CPL_LANE_MOST; the others' `shared` becomes NULL. able: false when this rank cannot take part.
  * Returns false on all ranks when one failed: no lane is open then. Where CARPOOL_LANES says so
  * none is opened, which is no failure. Collective over comm, whose errors return. */
