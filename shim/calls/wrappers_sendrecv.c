@@ -76,7 +76,7 @@ static int start_both(struct cpl_comm_state *state, const struct half *sent,
     if (!made)
         return cpl_raise(state->comm, MPI_ERR_NO_MEM);
     made->sends = true;
-    made->sending = (struct cpl_sending){MPI_REQUEST_NULL, NULL};
+    made->sending = CPL_SENT;
     if (received->peer == MPI_PROC_NULL)
         made->receive = (struct cpl_receive){.from = MPI_PROC_NULL,
                                              .from_tag = MPI_ANY_TAG,

@@ -93,16 +93,25 @@ static void expect_payload(struct cpl_match *match, struct cpl_receive *receive,
         finish(match, receive);
 }
 
+/* A message has been matched: its sender may know. */
+static void acknowledge(const struct cpl_match *match, const struct cpl_segment *segment)
+{
+    MPI_Request request;
+    if (segment->flags & CPL_SEGMENT_SYNCHRONOUS &&
+        PMPI_Irecv(NULL, 0, MPI_BYTE, segment->source, cpl_synchronous_tag(segment->number),
+                   match->private_comm, &request) == MPI_SUCCESS)
+        PMPI_Request_free(&request);
+}
+
 /* Completes a match of a message and a receive. */
-static void found(struct cpl_match *match, struct cpl_receive *receive,
+static void found(const struct cpl_match *match, struct cpl_receive *receive,
                   const struct cpl_segment *segment)
 {
     int64_t room = cpl_span_bytes(&receive->span);
     receive->from = segment->source;
     receive->from_tag = segment->tag;
     receive->bytes = segment->bytes < room ? segment->bytes : room;
-    if (segment->flags & CPL_SEGMENT_SYNCHRONOUS)
-        match->acknowledge(match->context, segment);
+    acknowledge(match, segment);
 }
 
 static void take_payload(struct cpl_match *match, struct cpl_receive *receive,
@@ -332,8 +341,7 @@ void cpl_match_take(struct cpl_match *match, struct cpl_arrival *arrival)
 {
     dequeue_arrival(match, arrival);
     DL_APPEND2(match->taken, arrival, prev_of, next_of);
-    if (arrival->segment.flags & CPL_SEGMENT_SYNCHRONOUS)
-        match->acknowledge(match->context, &arrival->segment);
+    acknowledge(match, &arrival->segment);
     arrival->segment.flags &= ~(uint32_t)CPL_SEGMENT_SYNCHRONOUS;
 }
 

@@ -17,10 +17,8 @@
 #include <stdint.h>
 
 enum {
-    CPL_SEGMENT_STRAIGHT = 1,    /* the payload follows as an MPI message of its own */
-    CPL_SEGMENT_SYNCHRONOUS = 2, /* the sender waits for an acknowledgement that it was matched */
-    CPL_SEGMENT_ACKNOWLEDGES =
-        4 /* not a message, but the acknowledgement that message `number` was matched */
+    CPL_SEGMENT_STRAIGHT = 1,   /* the payload follows as an MPI message of its own */
+    CPL_SEGMENT_SYNCHRONOUS = 2 /* so does an empty synchronous one, received once it is matched */
 };
 
 #define CPL_NO_SLOT INT32_MIN
@@ -29,6 +27,13 @@ enum {
  * order of their segments' numbers. Those whose segments wait for a receive are taken out of MPI's
  * queue in that order (MPI_Improbe), so one tag is enough. */
 #define CPL_STRAIGHT_TAG 2000
+
+/* Tag of the empty message that tells a sender, by MPI, that its synchronous message of a number
+ * was matched. They are matched in any order. */
+static inline int cpl_synchronous_tag(uint32_t number)
+{
+    return 16384 + (int)(number % 16384);
+}
 
 /* The head of a segment, that is of a message as it travels. payload_bytes bytes of payload follow,
  * padded to a multiple of 8. */
@@ -94,7 +99,7 @@ struct cpl_match_source {
 
 struct cpl_match {
     int size;
-    MPI_Comm private_comm; /* communicator of straight payloads */
+    MPI_Comm private_comm; /* communicator of straight payloads and acknowledgements */
     struct cpl_match_source *sources;
     struct cpl_receive *posted_any; /* receives with MPI_ANY_SOURCE, in the order of posting */
     struct cpl_receive
@@ -106,14 +111,11 @@ struct cpl_match {
     struct cpl_arrival *taken;      /* those that the program has a handle of (line.h) */
     struct cpl_arrival *spare;
     uint64_t n_posted; /* receives posted so far */
-    /* Called when a synchronous message has been matched. */
-    void (*acknowledge)(void *context, const struct cpl_segment *segment);
     /* Called when an abandoned receive is done; the owner frees it. */
     void (*drop)(struct cpl_receive *receive);
-    void *context;
 };
 
-/* Returns false when memory ran out. The caller sets acknowledge, drop and context. */
+/* Returns false when memory ran out. The caller sets drop. */
 bool cpl_match_init(struct cpl_match *match, int size, MPI_Comm private_comm);
 
 /* Frees queues; receives that are still posted then belong to no queue. */

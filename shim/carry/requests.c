@@ -15,60 +15,22 @@ static struct cpl_request *buckets[N_BUCKETS]; /* by handle; usually of one requ
 
 /* ---- sends on managed communicators ---- */
 
-struct cpl_synchronous *cpl_sending_expect(struct cpl_synchronous **list, int dest, uint32_t number)
-{
-    struct cpl_synchronous *s = calloc(1, sizeof *s);
-    if (!s)
-        return NULL;
-    s->dest = dest;
-    s->number = number;
-    DL_APPEND(*list, s);
-    return s;
-}
-
-void cpl_sending_withdraw(struct cpl_synchronous **list, struct cpl_sending *sending)
-{
-    if (!sending->synchronous)
-        return;
-    DL_DELETE(*list, sending->synchronous);
-    free(sending->synchronous);
-    sending->synchronous = NULL;
-}
-
-void cpl_sending_acknowledged(struct cpl_synchronous **list, int dest, uint32_t number)
-{
-    struct cpl_synchronous *s, *next;
-    DL_FOREACH_SAFE(*list, s, next)
-    {
-        if (s->dest != dest || s->number != number)
-            continue;
-        DL_DELETE(*list, s);
-        s->done = true;
-        if (s->abandoned)
-            free(s);
-        return;
-    }
-}
-
 bool cpl_sending_is_done(struct cpl_sending *sending)
 {
-    int flag = 1;
+    int sent = 1, matched = 1;
     if (sending->inner != MPI_REQUEST_NULL)
-        PMPI_Test(&sending->inner, &flag, MPI_STATUS_IGNORE);
-    return flag && (!sending->synchronous || sending->synchronous->done);
+        PMPI_Test(&sending->inner, &sent, MPI_STATUS_IGNORE);
+    if (sending->matched != MPI_REQUEST_NULL)
+        PMPI_Test(&sending->matched, &matched, MPI_STATUS_IGNORE);
+    return sent && matched;
 }
 
 void cpl_sending_forget(struct cpl_sending *sending)
 {
-    struct cpl_synchronous *s = sending->synchronous;
     if (sending->inner != MPI_REQUEST_NULL)
         PMPI_Request_free(&sending->inner);
-    sending->synchronous = NULL;
-    if (!s)
-        return;
-    s->abandoned = true; /* the acknowledgement will free it */
-    if (s->done)
-        free(s);
+    if (sending->matched != MPI_REQUEST_NULL)
+        PMPI_Request_free(&sending->matched);
 }
 
 /* ---- requests ---- */
@@ -161,7 +123,7 @@ static MPI_Status null_status(void)
 void cpl_request_end_null(struct cpl_request *request)
 {
     const MPI_Status status = null_status();
-    request->sending = (struct cpl_sending){.inner = MPI_REQUEST_NULL};
+    request->sending = CPL_SENT;
     request->receive = (struct cpl_receive){.from = status.MPI_SOURCE,
                                             .from_tag = status.MPI_TAG,
                                             .inner = MPI_REQUEST_NULL,
@@ -186,7 +148,7 @@ struct cpl_request *cpl_request_make_complete_send(void)
     if (request) {
         request->active = request->shared = true;
         request->comm = MPI_COMM_WORLD;
-        request->sending.inner = MPI_REQUEST_NULL;
+        request->sending = CPL_SENT;
         cpl_context.requests.complete_send = request;
     }
     return request;

@@ -203,8 +203,8 @@ bool cpl_pt2pt_fits(struct cpl_comm_state *state)
 static bool is_busy(const struct cpl_comm_state *state)
 {
     const struct cpl_pt2pt *p = state->pt2pt;
-    return !cpl_match_is_idle(&p->line->match) || p->line->synchronous || p->batch.n > 0 ||
-           p->following.signature || cpl_buffered_any(state->private_comm);
+    return !cpl_match_is_idle(&p->line->match) || p->batch.n > 0 || p->following.signature ||
+           cpl_buffered_any(state->private_comm);
 }
 
 bool cpl_pt2pt_drain(struct cpl_comm_state *state)
