@@ -1,15 +1,13 @@
 /* Combined messages: segments on their way on a managed communicator's private communicator,
  * combined and forwarded by plans (doc/point-to-point.md).
  *
- * A combined message is one message, by a lane or by MPI: a header (plan,
- * instance, wave), then segments. A plan is only policy: an intermediate holds segments while the
- * plan says that more are coming, and for a bounded time; what is unexpected goes straight to its
- * destination.
+ * A combined message is one message, by a lane or by MPI: a header (plan, instance, wave), then
+ * segments. An intermediate holds segments while the plan says that more are coming, for a bounded
+ * time; what is unexpected goes straight to its destination.
  *
- * Cost: buffers of combined messages that have been sent are used again, so that nothing is
- * allocated once there are as many as are under way at a time; a poll is one look at a posted
- * receive; a segment is placed by its slot, a combined message by a binary search among the plan's
- * in-edges. Thread rule: one thread. */
+ * Cost: nothing is allocated once there are as many buffers as combined messages under way; a poll
+ * looks at lanes, or at a posted receive; a segment is placed by its slot, a combined message by a
+ * binary search among the plan's in-edges. Thread rule: one thread. */
 #ifndef CARPOOL_COMBINED_H
 #define CARPOOL_COMBINED_H
 
@@ -28,10 +26,9 @@
 #define CPL_COMBINED_RECEIVES  8
 #define CPL_COMBINED_BYTES     (48 << 10) /* the most that one message carries, with its header */
 
-/* ---- send_buffers.c: their buffers, filled with segments, given to MPI, and used again when MPI
- * has sent them; that is looked at only when no buffer is left. From a zeroed struct on: take,
- * append, send or spare, cpl_send_buffers_free. Memory is waited for (state/memory.h), since others
- * wait for what rides. ---- */
+/* ---- send_buffers.c: buffers, used again when MPI has sent them, which is looked at only when
+ * none is left. From a zeroed struct on: take, append, send or spare, cpl_send_buffers_free. Memory
+ * is waited for (state/memory.h). ---- */
 
 /* A combined message that is being filled or sent. */
 struct cpl_send_buffer {
@@ -78,8 +75,7 @@ static inline unsigned char *cpl_send_buffer_append(struct cpl_send_buffer *buff
     return at + sizeof *segment;
 }
 
-/* Gives a combined message to MPI. Returns false when MPI refuses it: it is lost, and the log says
- * so. */
+/* Gives a combined message to MPI. False: MPI refuses it; it is lost, and the log says so. */
 bool cpl_send_buffers_send(struct cpl_send_buffers *buffers, struct cpl_send_buffer *buffer,
                            int dest, int tag, MPI_Comm comm);
 
@@ -90,9 +86,8 @@ void cpl_send_buffers_free(struct cpl_send_buffers *buffers);
  * from each that an edge comes from, whatever the plan. A combined message that finds its lane
  * full, or is too long for it, goes by MPI: segments are numbered, so it needs no order. ---- */
 
-/* Opens them for the edges of n slices, alike on all ranks; able: false when this rank cannot take
- * part. Where it fails there are none. Returns whether all combined messages of plans that come
- * here come by lanes. Collective, as cpl_lanes_open. */
+/* Opens them for the edges of n slices, from a zeroed struct on, as cpl_lanes_open. Returns whether
+ * all combined messages of plans that come here come by lanes. */
 bool cpl_combined_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able,
                              const struct cpl_rank_plan *const *slices, int n);
 
@@ -144,12 +139,12 @@ struct cpl_combined {
     void *context;
 };
 
-/* Starts receiving combined messages on a private communicator; deliver and context are set by the
- * caller before. Returns false when memory ran out. */
+/* Starts receiving on a private communicator; the caller has set the functions and context. Returns
+ * false when memory ran out. */
 bool cpl_combined_init(struct cpl_combined *combined, MPI_Comm comm, double hold_seconds);
 
-/* Takes over a slice's words (freed with the combined messages). Returns its number, the same on
- * all ranks when all add in the same order; CPL_NO_PLAN when memory ran out. */
+/* Takes over a slice's words. Returns the plan's number, the same on all ranks when all add in the
+ * same order; CPL_NO_PLAN when memory ran out. */
 int cpl_combined_add_plan(struct cpl_combined *combined, int32_t *words, int32_t n_words);
 
 /* What a plan has done so far. Local. */
@@ -171,13 +166,11 @@ int cpl_combined_put(struct cpl_combined *combined, int plan, int32_t k,
                      const struct cpl_segment *segment, const unsigned char *payload,
                      const struct cpl_span *span, bool only);
 
-/* All ranks come to the same place of the program, for instance a collective of the communicator,
- * and have ended their instances: the numbers of the next ones begin alike, whatever instances
- * ranks have left out or made more than others. Every rank calls it as often. */
+/* All ranks come to the same place of the program and have ended their instances: the numbers of
+ * the next ones begin alike, however many each rank has made. Every rank calls it as often. */
 void cpl_combined_align(struct cpl_combined *combined);
 
-/* Ends an instance that turned out to be another batch's: it does not count as one of this rank's.
- */
+/* Ends an instance that turned out to be another batch's: it does not count. */
 void cpl_combined_abandon(struct cpl_combined *combined, int plan);
 
 /* Sends segments straight to their destinations, as they lie in memory (each with its payload

@@ -58,10 +58,9 @@ struct run {
 
 /* The requests of a run, and lists of edges that are looked at. */
 struct wires {
-    MPI_Request *receive; /* 2 * n_in */
-    int32_t *received;    /* 2 * n_in: in-edge of each receive */
+    MPI_Request *receive; /* per in-edge */
     MPI_Request *send;    /* 2 * n_out */
-    int *arrived;         /* for Waitsome */
+    int *arrived;         /* for Waitsome, as the next */
     MPI_Status *status;
     int32_t *lane; /* n_in: in-edges in lanes on which nothing has come */
     int32_t *full; /* n_out: out-edges that wait for a slot */
@@ -163,13 +162,12 @@ static bool allocate(struct cpl_executor *x)
     struct cpl_arena *arena = &x->relay.arena;
     const struct cpl_rank_plan *p = &x->relay.slice;
     struct wires *w = &x->wires;
-    const size_t n_receives = 2 * (size_t)p->n_in, n_sends = 2 * (size_t)p->n_out;
     if (!MAKE(x->in, p->n_in) || !MAKE(x->out, p->n_out) || !MAKE(x->missing, p->n_out) ||
         !MAKE(x->in_length, p->n_in_segments) || !MAKE(x->in_edge, p->n_in_segments) ||
         !MAKE(x->in_offset, p->n_in_segments) || !MAKE(x->out_length, p->n_out_segments) ||
-        !MAKE(w->receive, n_receives) || !MAKE(w->received, n_receives) ||
-        !MAKE(w->send, n_sends) || !MAKE(w->arrived, n_receives) || !MAKE(w->status, n_receives) ||
-        !MAKE(w->lane, p->n_in) || !MAKE(w->full, p->n_out) || !MAKE(x->lanes.in.end, p->n_in) ||
+        !MAKE(w->receive, p->n_in) || !MAKE(w->send, 2 * (size_t)p->n_out) ||
+        !MAKE(w->arrived, p->n_in) || !MAKE(w->status, p->n_in) || !MAKE(w->lane, p->n_in) ||
+        !MAKE(w->full, p->n_out) || !MAKE(x->lanes.in.end, p->n_in) ||
         !MAKE(x->lanes.out.end, p->n_out))
         return false;
     x->lanes.in.n = p->n_in;
@@ -249,17 +247,17 @@ static int later_tag(const struct cpl_executor *x, int32_t wave)
 /* Posts a receive on in-edge e. */
 static void receive(struct cpl_executor *x, int32_t e, unsigned char *to, int64_t bytes, int tag)
 {
-    int k = x->run.n_receives++;
-    x->wires.received[k] = e;
-    note_start(x,
-               PMPI_Irecv(to, (int)bytes, MPI_BYTE, x->relay.slice.in_from[e], tag, x->comm,
-                          &x->wires.receive[k]),
-               &x->wires.receive[k]);
+    MPI_Request *request = &x->wires.receive[e];
+    x->run.n_receives++;
+    note_start(
+        x, PMPI_Irecv(to, (int)bytes, MPI_BYTE, x->relay.slice.in_from[e], tag, x->comm, request),
+        request);
 }
 
 static void post_receives(struct cpl_executor *x)
 {
     for (int32_t e = 0; e < x->relay.slice.n_in; e++) {
+        x->wires.receive[e] = MPI_REQUEST_NULL;
         if (x->in[e].lane)
             x->wires.lane[x->run.n_lanes++] = e;
         else
@@ -492,7 +490,7 @@ static void take_arrivals(struct cpl_executor *x, int n, int code)
         return;
     }
     for (int k = 0; k < n; k++) {
-        int32_t e = x->wires.received[x->wires.arrived[k]];
+        int32_t e = x->wires.arrived[k];
         struct end *in = &x->in[e];
         int received = 0;
         if (code == MPI_ERR_IN_STATUS && x->wires.status[k].MPI_ERROR != MPI_SUCCESS) {
@@ -531,7 +529,7 @@ static void give_back_slots(struct cpl_executor *x)
 static bool look_at_mpi(struct cpl_executor *x)
 {
     const struct wires *w = &x->wires;
-    int n = 0, code = PMPI_Testsome(x->run.n_receives, w->receive, &n, w->arrived, w->status);
+    int n = 0, code = PMPI_Testsome(x->relay.slice.n_in, w->receive, &n, w->arrived, w->status);
     if (n == 0 || (n == MPI_UNDEFINED && x->run.n_lanes > 0))
         return false;
     take_arrivals(x, n, code);
@@ -576,7 +574,7 @@ int cpl_executor_wait(struct cpl_executor *x)
                 cpl_progress_pause(n_idle);
         } else {
             int code =
-                cpl_collective_waitsome(x->run.n_receives, w->receive, &n, w->arrived, w->status);
+                cpl_collective_waitsome(x->relay.slice.n_in, w->receive, &n, w->arrived, w->status);
             take_arrivals(x, n, code);
         }
     }

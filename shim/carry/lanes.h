@@ -1,7 +1,6 @@
-/* Opening lanes (lane.h): memory that the ranks of a node share, one piece for all lanes of a node
- * that are opened together. It has no name any more once all have opened it, so nothing stays when
- * a process dies. Whether ranks share memory is tried, not believed: where one of them cannot open
- * the lanes, nobody has any, all go on by MPI, and one line says why. */
+/* Opening lanes (lane.h): one piece of memory for all lanes of a node that are opened together. It
+ * has no name any more once all have opened it, so nothing stays when a process dies. Where one
+ * rank cannot open its lanes nobody has any, all go on by MPI, and one line says why. */
 #ifndef CARPOOL_LANES_H
 #define CARPOOL_LANES_H
 
