@@ -328,12 +328,12 @@ static int made(MPI_Comm over, const MPI_Comm *comm, const MPI_Win *window, int 
     PASSING(name, parameters, arguments, !cpl_context.active || !comm || *comm == MPI_COMM_NULL)   \
     {                                                                                              \
         CPL_COLLECTIVE;                                                                            \
-        struct cpl_dying dying;                                                                    \
+        MPI_Comm freed = *comm;                                                                    \
         cpl_progress_leave();                                                                      \
         cpl_comm_state_free_inner(*comm);                                                          \
-        cpl_comm_state_before_free(*comm, &dying);                                                 \
+        cpl_comm_state_before_free(freed);                                                         \
         int result = CPL_AWAY(PMPI_##name arguments);                                              \
-        cpl_comm_state_after_free(&dying);                                                         \
+        cpl_comm_state_take_back(freed);                                                           \
         return result;                                                                             \
     }
 #define WAITS(name, gather, parameters, arguments)                                                 \

@@ -366,14 +366,14 @@ static void post_receive(struct cpl_combined *combined, int k)
                &combined->receives.request[k]);
 }
 
-static void release_old(struct cpl_combined *combined)
+void cpl_combined_release(struct cpl_combined *combined, bool all)
 {
     double now = PMPI_Wtime();
     for (int p = 0; p < combined->n_plans; p++)
         for (int k = 0; k < N_INSTANCES; k++) {
             struct instance *instance = &combined->plan[p]->instance[k];
-            if (instance->used && instance->since > 0 &&
-                now - instance->since > combined->hold_seconds)
+            bool old = instance->since > 0 && now - instance->since > combined->hold_seconds;
+            if (instance->used && (all || old))
                 release(combined, p, instance);
         }
 }
@@ -454,16 +454,8 @@ bool cpl_combined_poll(struct cpl_combined *combined)
         any |= came;
     }
     if (!any && combined->n_holding > 0)
-        release_old(combined);
+        cpl_combined_release(combined, false);
     return any;
-}
-
-void cpl_combined_release(struct cpl_combined *combined)
-{
-    for (int p = 0; p < combined->n_plans; p++)
-        for (int k = 0; k < N_INSTANCES; k++)
-            if (combined->plan[p]->instance[k].used)
-                release(combined, p, &combined->plan[p]->instance[k]);
 }
 
 bool cpl_combined_init(struct cpl_combined *combined, MPI_Comm comm, double hold_seconds)

@@ -187,8 +187,8 @@ void cpl_combined_send_reduction(struct cpl_combined *combined, struct cpl_send_
  * happened. */
 bool cpl_combined_poll(struct cpl_combined *combined);
 
-/* Sends everything that is held. */
-void cpl_combined_release(struct cpl_combined *combined);
+/* Sends what has been held too long, or all that is held. */
+void cpl_combined_release(struct cpl_combined *combined, bool all);
 
 /* Stops receiving, and is as before cpl_combined_init; nothing may be under way any more. */
 void cpl_combined_free(struct cpl_combined *combined);

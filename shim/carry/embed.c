@@ -259,17 +259,15 @@ static void prepare(struct cpl_reduction *r, struct cpl_comm_state *state,
                     struct cpl_embed_kind *kind, const void *input, void *vector)
 {
     const struct cpl_embed *embed = &state->line->embed;
-    r->state = state;
-    r->kind = kind;
-    r->cube = cpl_hypercube_of(state->size);
+    *r = (struct cpl_reduction){.state = state,
+                                .kind = kind,
+                                .cube = cpl_hypercube_of(state->size),
+                                .vector = vector,
+                                .bytes = (size_t)(kind->count * kind->extent)};
     if (embed->points && kind->verdict == CPL_EMBED_ANY_ORDER) {
         r->cube.point_of = embed->points;
         r->cube.rank_at = embed->points + state->size;
     }
-    r->vector = vector;
-    r->bytes = (size_t)(kind->count * kind->extent);
-    r->runs = r->over = false;
-    r->request = NULL;
     if (r->bytes > 0 && input != vector)
         memcpy(vector, input, r->bytes);
 }
@@ -279,7 +277,6 @@ static void enqueue(struct cpl_reduction *r, bool blocking)
 {
     struct cpl_embed *embed = &r->state->line->embed;
     CPL_CALL_HOOKS(piggyback, (r->state, blocking));
-    r->next = NULL;
     LL_APPEND(embed->pending, r);
     cpl_embed_progress(r->state);
 }

@@ -102,7 +102,7 @@ void cpl_line_drain(struct cpl_comm_state *state)
     while (!quiet) {
         MPI_Request request;
         do {
-            cpl_combined_release(&line->combined);
+            cpl_combined_release(&line->combined, true);
             cpl_embed_release(state, true);
         } while (cpl_combined_poll(&line->combined));
         int64_t mine[2] = {line->combined.sent, line->combined.received};

@@ -214,17 +214,11 @@ static struct cpl_receive *find_receive(const struct cpl_match *match,
 
 struct cpl_arrival *cpl_match_probe(const struct cpl_match *match, int source, int tag)
 {
-    struct cpl_arrival *arrival;
-    if (source == MPI_ANY_SOURCE) {
-        for (arrival = match->unexpected; arrival; arrival = arrival->next)
-            if (fits(source, tag, &arrival->segment))
-                return arrival;
-        return NULL;
-    }
-    for (arrival = match->sources[source].unexpected; arrival; arrival = arrival->next_of)
-        if (fits(source, tag, &arrival->segment))
-            return arrival;
-    return NULL;
+    const bool any = source == MPI_ANY_SOURCE;
+    struct cpl_arrival *arrival = any ? match->unexpected : match->sources[source].unexpected;
+    while (arrival && !fits(source, tag, &arrival->segment))
+        arrival = any ? arrival->next : arrival->next_of;
+    return arrival;
 }
 
 /* ---- matching ---- */

@@ -59,34 +59,14 @@ static void add(struct cpl_request *request)
     cpl_context.requests.n++;
 }
 
-/* The query function of the generalized requests. MPI calls it only at the end, when nobody looks
- * at the result. */
-static int query(void *extra, MPI_Status *status)
-{
-    (void)extra;
-    cpl_match_status(status, MPI_UNDEFINED, MPI_UNDEFINED, 0, false);
-    return MPI_SUCCESS;
-}
-
-static int do_nothing(void *extra)
-{
-    (void)extra;
-    return MPI_SUCCESS;
-}
-
-static int cancel(void *extra, int complete)
-{
-    (void)extra, (void)complete;
-    return MPI_SUCCESS;
-}
-
-/* A request with a handle that nobody has. */
+/* A request with a handle that nobody has: of a persistent receive, which is never started. */
 static struct cpl_request *new_request(void)
 {
     struct cpl_request *request = calloc(1, sizeof *request);
     if (!request)
         return NULL;
-    if (PMPI_Grequest_start(query, do_nothing, cancel, NULL, &request->handle) != MPI_SUCCESS) {
+    if (PMPI_Recv_init(NULL, 0, MPI_BYTE, 0, 0, cpl_context.comms.self, &request->handle) !=
+        MPI_SUCCESS) {
         free(request);
         return NULL;
     }
@@ -224,19 +204,16 @@ static void look_at_mpi(int n, struct cpl_request **open)
 {
     MPI_Request inner[MOST_LOOKED];
     MPI_Status status;
-    for (int at, done = n > 0; done;) {
+    while (n > 0) {
         for (int k = 0; k < n; k++)
             inner[k] = open[k]->receive.inner;
-        at = MPI_UNDEFINED;
-        int error = PMPI_Testany(n, inner, &at, &done, &status);
-        done = (done || error != MPI_SUCCESS) && at != MPI_UNDEFINED;
-        if (!done)
+        int at = MPI_UNDEFINED, done = 0, error = PMPI_Testany(n, inner, &at, &done, &status);
+        if ((!done && error == MPI_SUCCESS) || at == MPI_UNDEFINED)
             return;
         open[at]->receive.inner = inner[at];
         open[at]->receive.error = error;
         end_by_mpi(open[at], &status);
         open[at] = open[--n];
-        done = n > 0;
     }
 }
 
@@ -349,7 +326,6 @@ void cpl_request_end(void)
     for (int k = 0; k < N_BUCKETS; k++)
         for (struct cpl_request *request; (request = buckets[k]);) {
             buckets[k] = request->next;
-            PMPI_Grequest_complete(request->handle);
             PMPI_Request_free(&request->handle);
             free(request);
         }

@@ -122,17 +122,12 @@ void cpl_comm_state_keep_own(struct cpl_comm_state *state, MPI_Comm own);
 /* MPI's callback for the attribute: the communicator is being freed. Collective. */
 int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *state, void *extra);
 
-/* The program frees a communicator: ends its state, then MPI's call, in which callbacks may use the
- * communicator and find it MPI's alone. Before: collective over the communicator. */
-struct cpl_dying {
-    MPI_Comm comm;
-    struct cpl_dying *outer; /* a callback, or another thread, may free another one */
-    bool set_aside;          /* it is not freed yet, but left to MPI */
-};
-void cpl_comm_state_before_free(MPI_Comm comm, struct cpl_dying *dying);
-void cpl_comm_state_after_free(const struct cpl_dying *dying);
+/* Before the program frees a communicator: ends its state, and sets it aside until it is taken
+ * back: in MPI's call callbacks may use it and find it MPI's alone. Collective over the
+ * communicator. */
+void cpl_comm_state_before_free(MPI_Comm comm);
 
-/* The same for the inner communicator of a graph (below), if there is one, which is freed. */
+/* Frees the inner communicator of a graph (below), if there is one. */
 void cpl_comm_state_free_inner(MPI_Comm comm);
 
 /* From here on a communicator has no state, until it is freed or taken back. On all its ranks,

@@ -150,7 +150,7 @@ struct cpl_comms {
     struct cpl_comm_state *first;
     struct cpl_comm_state *first_managed;
     struct cpl_comm_state *first_orphaned; /* freed before their persistent requests */
-    struct cpl_dying *dying;               /* communicators that MPI is freeing (comm_state.h) */
+    struct cpl_dying *dying;               /* communicators that are set aside (comm_state.h) */
     struct cpl_families family;
     int64_t n_ever_planned; /* communicators that ever got a private communicator */
     int n_states;           /* communicators of which something is known */

@@ -244,7 +244,7 @@ static void drain(struct machine *m)
     for (int64_t k = 0, sent = 0, received = -1; sent != received; k++) {
         assert_in_range(k, 0, 1000000);
         for (int r = 0; r < m->pattern.n_ranks; r++)
-            cpl_combined_release(&m->rank[r].combined);
+            cpl_combined_release(&m->rank[r].combined, true);
         poll_any(m);
         sent = received = 0;
         for (int r = 0; r < m->pattern.n_ranks; r++) {
