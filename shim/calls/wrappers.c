@@ -198,7 +198,8 @@ static bool reduce_in_memory(MPI_Comm comm, const void *send, void *recv, int64_
                              MPI_Datatype type, MPI_Op op, int *result)
 {
     struct cpl_comm_state *state = cpl_collective_polls(comm) ? cpl_comm_state_get(comm) : NULL;
-    if (!state || state->private_comm == MPI_COMM_NULL || !cpl_embed_in_memory(state))
+    if (!state || state->private_comm == MPI_COMM_NULL || !cpl_assembly_is_whole() ||
+        state->inter || state->size != cpl_context.size)
         return false;
     cpl_comm_state_own(state);
     struct cpl_embed_kind *kind =

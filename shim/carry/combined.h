@@ -82,21 +82,6 @@ bool cpl_send_buffers_send(struct cpl_send_buffers *buffers, struct cpl_send_buf
 /* Waits until all combined messages have been sent; frees all. */
 void cpl_send_buffers_free(struct cpl_send_buffers *buffers);
 
-/* ---- combined_lanes.c: one lane to each rank of the node that an edge of a plan leads to, one
- * from each that an edge comes from, whatever the plan. A combined message that finds its lane
- * full, or is too long for it, goes by MPI: segments are numbered, so it needs no order. ---- */
-
-/* Opens them for the edges of n slices, from a zeroed struct on, as cpl_lanes_open. Returns whether
- * all combined messages of plans that come here come by lanes. */
-bool cpl_combined_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able,
-                             const struct cpl_rank_plan *const *slices, int n);
-
-/* The lane to a rank; NULL: there is none. It stays until they are freed. */
-struct cpl_lane *cpl_combined_lanes_to(const struct cpl_lanes *lanes, int32_t dest);
-
-/* Frees all; nothing may be under way. */
-void cpl_combined_lanes_free(struct cpl_lanes *lanes);
-
 /* ---- combined.c ---- */
 
 struct cpl_combined_plan;
@@ -150,8 +135,10 @@ int cpl_combined_add_plan(struct cpl_combined *combined, int32_t *words, int32_t
 /* What a plan has done so far. Local. */
 struct cpl_combined_counts cpl_combined_counts(const struct cpl_combined *combined, int plan);
 
-/* Opens lanes for the combined messages of all plans inside the node, once all are added; able:
- * false when this rank has not got all. Collective over the private communicator. */
+/* Once all plans are added opens one lane to each rank of the node that an edge leads to, one from
+ * each that an edge comes from. A combined message that finds its lane full, or is too long for it,
+ * goes by MPI: segments are numbered, so it needs no order. able: false when this rank has not got
+ * all plans. Collective over the private communicator. */
 void cpl_combined_open_lanes(struct cpl_combined *combined, MPI_Comm comm, bool able);
 
 /* Begins the plan's next instance; then put each segment of payload k (that for the k-th

@@ -289,11 +289,6 @@ static void enqueue(struct cpl_reduction *r, bool blocking)
 
 _Static_assert(CPL_EMBED_VECTOR <= CPL_ASSEMBLY_VECTOR, "a slot has room for a vector");
 
-bool cpl_embed_in_memory(const struct cpl_comm_state *state)
-{
-    return cpl_assembly_is_whole() && !state->inter && state->size == cpl_context.size;
-}
-
 /* Combines the vectors of the corners that differ from this rank's in some of n bits from `bit` on,
  * as these ranks would: to each its own vector comes last. */
 static void double_ranks(const struct cpl_reduction *r, int step, int bit, int n)

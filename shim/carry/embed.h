@@ -142,8 +142,4 @@ int cpl_embed_iallreduce(struct cpl_comm_state *state, struct cpl_embed_kind *ki
  * Collective. */
 void cpl_embed_decide(struct cpl_comm_state *state);
 
-/* Whether all ranks of the communicator, which are all of MPI_COMM_WORLD, share memory, in which
- * they can reduce. The same answer on all of them. Local. */
-bool cpl_embed_in_memory(const struct cpl_comm_state *state);
-
 #endif

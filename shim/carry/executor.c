@@ -25,8 +25,7 @@ enum {
     FLAG_LATER = 2    /* the payloads follow in a message of their own */
 };
 
-#define LENGTH_STRAIGHT ((uint32_t)CPL_STRAIGHT) /* in a table of lengths */
-#define SMALLEST_ROOM   64 /* bytes of payload that an edge has room for at least */
+#define SMALLEST_ROOM 64 /* bytes of payload that an edge has room for at least */
 
 /* Either end of an edge: where its messages lie, and how long they may be. What MPI carries lies in
  * a buffer, what a lane carries in the lane. The room is the same at both ends. Payloads beyond it
@@ -72,11 +71,11 @@ struct cpl_executor {
     int first_tag;
     uint32_t exchange;
     struct end *in, *out;
-    int32_t *in_edge; /* per in-segment, as the next two */
-    uint32_t *in_length;
-    int64_t *in_offset;   /* from the start of the payloads */
-    uint32_t *out_length; /* per out-segment */
-    int32_t *missing;     /* per out-edge (relay.h) */
+    int32_t *in_edge;    /* per in-segment, as the next two */
+    int32_t *in_length;  /* or CPL_STRAIGHT, as in tables of lengths */
+    int64_t *in_offset;  /* from the start of the payloads */
+    int32_t *out_length; /* per out-segment */
+    int32_t *missing;    /* per out-edge (relay.h) */
     struct cpl_lanes lanes;
     struct wires wires;
     struct run run; /* the present one */
@@ -84,7 +83,7 @@ struct cpl_executor {
 
 static int64_t table_bytes(const struct end *end)
 {
-    return (int64_t)sizeof(uint32_t) * end->n_segments;
+    return (int64_t)sizeof(int32_t) * end->n_segments;
 }
 
 /* Bytes of the longest message with so many of payload. */
@@ -266,9 +265,9 @@ static void post_receives(struct cpl_executor *x)
     }
 }
 
-static int64_t riding_bytes(uint32_t length)
+static int64_t riding_bytes(int32_t length)
 {
-    return length == LENGTH_STRAIGHT ? 0 : length;
+    return length == CPL_STRAIGHT ? 0 : length;
 }
 
 /* Finds the lengths of out-edge e's segments and their sum. Returns whether any differs from the
@@ -280,9 +279,9 @@ static bool update_lengths(struct cpl_executor *x, int32_t e)
     int64_t bytes = 0;
     for (int32_t s = p->out_first[e]; s < p->out_first[e + 1]; s++) {
         int32_t source = p->out_source[s];
-        uint32_t length =
-            source >= 0 ? x->in_length[source]
-                        : (uint32_t)x->run.payloads.size(x->run.payloads.context, -1 - source);
+        int32_t length = source >= 0
+                             ? x->in_length[source]
+                             : (int32_t)x->run.payloads.size(x->run.payloads.context, -1 - source);
         changed |= length != x->out_length[s];
         x->out_length[s] = length;
         bytes += riding_bytes(length);
@@ -435,9 +434,8 @@ static void deliver(struct cpl_executor *x, int32_t e)
     for (int32_t s = p->in_first[e]; s < p->in_first[e + 1]; s++) {
         if (p->in_owner[s] < 0)
             continue;
-        int64_t bytes = x->in_length[s] == LENGTH_STRAIGHT ? CPL_STRAIGHT : x->in_length[s];
         note_error(x, x->run.payloads.deliver(x->run.payloads.context, p->in_owner[s],
-                                              payload + x->in_offset[s], bytes));
+                                              payload + x->in_offset[s], x->in_length[s]));
         n_delivered++;
         delivered += riding_bytes(x->in_length[s]);
     }

@@ -244,19 +244,6 @@ static int poll_awaited(struct cpl_match *match)
     return n;
 }
 
-/* Gives a receive a message that has waited. */
-static void take_arrival(struct cpl_match *match, struct cpl_receive *receive,
-                         struct cpl_arrival *arrival)
-{
-    found(match, receive, &arrival->segment);
-    if (arrival->awaited) {
-        arrival->receive = receive;
-        cpl_type_keep(&receive->span.type);
-        return;
-    }
-    receive_arrival(match, receive, arrival);
-}
-
 /* Keeps a message whose turn it is, for a receive that may be there, until its payload's turn. */
 static void keep_message(struct cpl_match *match, const struct cpl_segment *segment,
                          const unsigned char *payload, struct cpl_receive *receive)
@@ -363,7 +350,13 @@ void cpl_match_post(struct cpl_match *match, struct cpl_receive *receive)
         return;
     }
     dequeue_arrival(match, arrival);
-    take_arrival(match, receive, arrival);
+    found(match, receive, &arrival->segment);
+    if (arrival->awaited) {
+        arrival->receive = receive;
+        cpl_type_keep(&receive->span.type);
+    } else {
+        receive_arrival(match, receive, arrival);
+    }
 }
 
 bool cpl_match_cancel(struct cpl_receive *receive)

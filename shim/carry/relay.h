@@ -32,7 +32,7 @@ struct cpl_relay {
     int32_t *waits;         /* per out-edge: how many sources it has */
     int32_t n_own, n_first; /* out-edges with own payloads; those that wait for nothing else */
     int32_t *own;      /* n_own: the n_first ones, in any order, then the others in the plan's */
-    int64_t forwarded; /* bytes of payload that its carrier has passed on, however many copies */
+    int64_t forwarded; /* bytes of payload that the executor has passed on, however many copies */
 };
 
 /* Takes over a slice's words. Returns false when memory ran out or the slice is damaged, which the
