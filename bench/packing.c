@@ -126,21 +126,10 @@ void cpl_lanes_close(struct cpl_lanes *lanes)
     (void)lanes;
 }
 
-int PMPI_Waitsome(int n, MPI_Request requests[], int *n_done, int indices[], MPI_Status statuses[])
+int cpl_collective_waitsome(int n, MPI_Request requests[], int *n_done, int indices[],
+                            MPI_Status statuses[])
 {
     return PMPI_Testsome(n, requests, n_done, indices, statuses);
-}
-
-/* There is one thread. */
-int cpl_service_step_out(void)
-{
-    abort();
-}
-
-void cpl_service_step_in(int depth)
-{
-    (void)depth;
-    abort();
 }
 
 int cpl_collective_waitall(int n, MPI_Request requests[], MPI_Status statuses[])

@@ -572,7 +572,7 @@ int cpl_executor_wait(struct cpl_executor *x)
                 cpl_progress_pause(n_idle);
         } else {
             int code =
-                CPL_AWAY(PMPI_Waitsome(x->relay.slice.n_in, w->receive, &n, w->arrived, w->status));
+                cpl_collective_waitsome(x->relay.slice.n_in, w->receive, &n, w->arrived, w->status);
             take_arrivals(x, n, code);
         }
     }

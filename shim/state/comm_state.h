@@ -55,6 +55,21 @@ struct cpl_meeting {
     int late;   /* its first dates come so many doublings later; alike on its ranks */
 };
 
+/* Persistent neighborhood requests of a communicator. */
+struct cpl_comm_persistent {
+    int64_t n_asked, next; /* by the program, and at which the ranks ask whether to carry it; alike
+                              on all ranks, as is the next */
+    int n;                 /* made so far, to be carried */
+    int n_left;            /* of these, not freed */
+    bool kept;             /* the communicator was freed with some left */
+};
+
+/* Allgathers of a communicator. */
+struct cpl_comm_allgathers {
+    int64_t least;              /* smaller ones, in bytes, are MPI's */
+    struct cpl_allgather *kept; /* NULL: there was none that may be carried */
+};
+
 struct cpl_comm_state {
     struct cpl_meeting meeting;
     struct cpl_balance balance; /* of its messages, while it learns or rests (pt2pt_internal.h) */
@@ -66,24 +81,15 @@ struct cpl_comm_state {
     bool has_topology;
     bool watched; /* has several ranks, all with neighbours: those below are known */
     struct cpl_adjacency adjacency;
-    bool inter;                /* an intercommunicator: left alone, alike on all its ranks */
-    struct {                   /* persistent neighborhood requests */
-        int64_t n_asked, next; /* by the program, and at which the ranks ask whether to carry it;
-                                  alike on all ranks, as is the next */
-        int n;                 /* made so far, to be carried */
-        int n_left;            /* of these, not freed */
-        bool kept;             /* the communicator was freed with some left */
-    } persistent;
+    bool inter; /* an intercommunicator: left alone, alike on all its ranks */
+    struct cpl_comm_persistent persistent;
     bool blank; /* nothing is kept: the next three are shared, and only read */
     /* What the parts keep of it (hooks.h): */
     struct cpl_line *line;
     struct cpl_pt2pt *pt2pt;
     struct cpl_serve *serve;
     struct cpl_exchange *exchanges; /* CPL_N_NEIGHBOR_KINDS; NULL: there was no call of these */
-    struct {
-        int64_t least;              /* smaller ones, in bytes, are MPI's */
-        struct cpl_allgather *kept; /* NULL: there was none that may be carried */
-    } allgathers;
+    struct cpl_comm_allgathers allgathers;
     struct cpl_comm_state *previous, *next; /* in cpl_context */
 };
 

@@ -128,6 +128,12 @@ struct cpl_families {
     int n_none;
 };
 
+/* What the last reduction had: MPI's own, which fit each other (wait/collective.c). */
+struct cpl_reduced {
+    MPI_Op op;
+    MPI_Datatype type;
+};
+
 /* Communicators. */
 struct cpl_comms {
     struct cpl_recent recent[CPL_N_RECENT]; /* communicators that were looked up last, by handle */
@@ -139,10 +145,7 @@ struct cpl_comms {
     struct cpl_graph *first_graph; /* those that have an inner one */
     MPI_Datatype vote;             /* type of a word of a vote (meet/meeting.h) */
     MPI_Op votes;                  /* operation that puts the ranks' votes together */
-    struct {
-        MPI_Op op;
-        MPI_Datatype type;
-    } reduced; /* what the last reduction had: MPI's own, which fit (wait/collective.c) */
+    struct cpl_reduced reduced;
     /* Communicators with state, in the order in which they got it. */
     struct cpl_comm_state *first;
     struct cpl_comm_state *first_managed;
@@ -152,6 +155,14 @@ struct cpl_comms {
     int64_t n_ever_planned; /* communicators that ever got a private communicator */
     int n_states;           /* communicators of which something is known */
     int n_planned;          /* communicators that have a private communicator now */
+};
+
+/* Neighborhood collectives. */
+struct cpl_exchange_calls {
+    struct cpl_exchange *last; /* the last blocking one (neighbor_order.h) */
+    int64_t n_started;         /* nonblocking calls */
+    int64_t n_carried;         /* nonblocking calls that were carried */
+    int32_t n_serve_ids;
 };
 
 /* Requests and messages of the program. */
@@ -166,6 +177,14 @@ struct cpl_open_requests {
     struct cpl_buffered buffered;
 };
 
+/* Communicators whose ranks were placed (reorder.h). */
+struct cpl_placed {
+    int64_t n;
+    int64_t n_possible; /* communicators that could be placed if the settings allowed it; kept on
+                           the rank that maps, as are the next two */
+    double before_us, after_us; /* modelled times of the communicator that gains most */
+};
+
 /* Contents of the report (report.h). */
 struct cpl_told {
     const char *all_left; /* why all calls of the run are left to MPI, a clause, which this rank
@@ -175,17 +194,20 @@ struct cpl_told {
     struct cpl_pictures pictures;
 };
 
+/* The level of threads. */
+struct cpl_thread_level {
+    int level;       /* the level that the program was told */
+    bool raised;     /* MPI was asked for a higher level than the program asked for */
+    void *exclusive; /* the thread that settles something, or has asked to (meet/agree.h); NULL:
+                        none */
+};
+
 struct cpl_context {
     bool active; /* MPI is initialised and the mode is not off: calls are looked at */
     struct cpl_service service;
     struct cpl_busy busy;
     struct cpl_comms comms;
-    struct {
-        struct cpl_exchange *last; /* the last blocking one (neighbor_order.h) */
-        int64_t n_started;         /* nonblocking calls */
-        int64_t n_carried;         /* nonblocking calls that were carried */
-        int32_t n_serve_ids;
-    } exchanges; /* neighborhood collectives */
+    struct cpl_exchange_calls exchanges;
     struct cpl_open_requests requests;
     const struct cpl_hooks *const *hooks; /* list that ends with NULL (hooks.h) */
     int rank;                             /* this rank in MPI_COMM_WORLD */
@@ -193,19 +215,10 @@ struct cpl_context {
     int tag_ub;   /* MPI's highest tag */
     int n_epochs; /* of this rank on windows, begun by MPI_Win_post or MPI_Win_start and not over */
     bool met_others; /* communicators may have processes of another MPI_COMM_WORLD */
-    struct {
-        int level;       /* the level that the program was told */
-        bool raised;     /* MPI was asked for a higher level than the program asked for */
-        void *exclusive; /* the thread that settles something, or has asked to (meet/agree.h) */
-    } thread;
+    struct cpl_thread_level thread;
     struct cpl_settings settings;
     struct cpl_shim_machine machine;
-    struct { /* communicators whose ranks were placed (reorder.h) */
-        int64_t n;
-        int64_t n_possible; /* that could be if the settings allowed it; on the rank that maps, as
-                               are the next two */
-        double before_us, after_us; /* modelled times of the communicator that gains most */
-    } placed;
+    struct cpl_placed placed;
     struct cpl_told told;
     struct cpl_account account;
     struct cpl_service_lock lock;

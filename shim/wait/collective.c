@@ -167,6 +167,13 @@ bool cpl_collective_is_refused(MPI_Comm comm, const struct cpl_arguments *a)
     return is_operation_wrong(a->op, a->datatype) || are_buffers_wrong(state, a);
 }
 
+int cpl_collective_waitsome(int n, MPI_Request requests[], int *n_done, int indices[],
+                            MPI_Status statuses[])
+{
+    CPL_OUTSIDE;
+    return PMPI_Waitsome(n, requests, n_done, indices, statuses);
+}
+
 int cpl_collective_waitall(int n, MPI_Request requests[], MPI_Status statuses[])
 {
     if (cpl_progress_needed())

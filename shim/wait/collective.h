@@ -58,7 +58,10 @@ bool cpl_collective_polls(MPI_Comm comm);
 int cpl_collective_settle(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
                           MPI_Comm comm);
 
-/* PMPI_Waitall, polling while anything is managed. Local. */
+/* PMPI_Waitsome, for who need not poll (progress.h); PMPI_Waitall, polling while anything is
+ * managed. Local; MPI's return values. */
+int cpl_collective_waitsome(int n, MPI_Request requests[], int *n_done, int indices[],
+                            MPI_Status statuses[]);
 int cpl_collective_waitall(int n, MPI_Request requests[], MPI_Status statuses[]);
 
 #endif

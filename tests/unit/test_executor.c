@@ -46,7 +46,8 @@ static struct {
 
 /* ---- what the executor calls ---- */
 
-int PMPI_Waitsome(int n, MPI_Request requests[], int *n_done, int indices[], MPI_Status statuses[])
+int cpl_collective_waitsome(int n, MPI_Request requests[], int *n_done, int indices[],
+                            MPI_Status statuses[])
 {
     int code = MPI_SUCCESS;
     while ((code = PMPI_Testsome(n, requests, n_done, indices, statuses)) == MPI_SUCCESS &&
