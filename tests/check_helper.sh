@@ -26,16 +26,15 @@ fi
 # --- what may be reached
 
 # Functions that are called through pointers: what the files of a room put into members of these names
-members="poll serve exchange/start exchange/progress carry/deliver carry/reduction carry/acknowledge
-    carry/drop"
+members="poll serve exchange/start exchange/progress carry/deliver carry/reduction carry/drop"
 # where such calls are
 pointing="advance complete_edge copy_payloads cpl_embed_take cpl_gathering_progress cpl_match_poll cpl_neighbor_op_free
     cpl_progress_serve deliver cpl_request_drop handle match_message poll_once receive_arrival try_send"
 
 # Of MPI: messages, packing; Abort where no memory comes within a second. Reduce_local adds up, which the
 # thread leaves to the program (by_thread in carry/embed.c).
-of_mpi="Abort Get_count Improbe Imrecv_c Iprobe Irecv Irecv_c Isend Isend_c Pack_c Reduce_local_c Sendrecv_c Test Testany
-    Testsome Type_free Unpack_c Wtime"
+of_mpi="Abort Get_count Improbe Imrecv_c Iprobe Irecv Irecv_c Isend Isend_c Pack_c Reduce_local_c Request_free
+    Sendrecv_c Test Testany Testsome Type_free Unpack_c Wtime"
 
 # Of libc: memory and its allocator (programs with an allocator of their own have no thread: service.c);
 # sleeping, locks; the loader, where a function of MPI is first called; one line on stderr, without a signal

@@ -66,7 +66,7 @@ static bool must_leave(struct cpl_pt2pt *p, int dest)
 }
 
 /* Does all that can fail before a message gets its number: sends a straight payload, makes room in
- * the batch and for the acknowledgement. */
+ * the batch. */
 static int prepare(struct cpl_comm_state *state, const struct cpl_span *span,
                    enum cpl_send_mode mode, bool follows, const struct cpl_segment *segment,
                    struct cpl_sending *sending)
@@ -76,12 +76,6 @@ static int prepare(struct cpl_comm_state *state, const struct cpl_span *span,
         return MPI_ERR_BUFFER;
     if (!follows)
         reserve(&p->batch, cpl_segment_bytes(segment));
-    if (mode == CPL_SEND_SYNCHRONOUS) {
-        sending->synchronous =
-            cpl_sending_expect(&p->line->synchronous, segment->dest, segment->number);
-        if (!sending->synchronous)
-            return MPI_ERR_NO_MEM;
-    }
     if (!(segment->flags & CPL_SEGMENT_STRAIGHT))
         return MPI_SUCCESS;
     if (mode == CPL_SEND_BUFFERED || mode == CPL_SEND_COPIED)
@@ -134,15 +128,15 @@ int cpl_pt2pt_send(struct cpl_comm_state *state, const struct cpl_span *span, in
                                   .bytes = bytes};
     segment.flags |= mode == CPL_SEND_SYNCHRONOUS ? CPL_SEGMENT_SYNCHRONOUS : 0;
     cpl_work_managed();
-    *sending = (struct cpl_sending){MPI_REQUEST_NULL, NULL};
+    *sending = CPL_SENT;
     bool follows = cpl_pt2pt_follows(p, dest, tag);
     int result = prepare(state, span, mode, follows, &segment, sending);
     if (result == MPI_SUCCESS)
         result = put(state, span, follows, &segment);
     p->line->next_number[dest] += result == MPI_SUCCESS;
-    if (result == MPI_SUCCESS)
-        return MPI_SUCCESS;
-    cpl_sending_withdraw(&p->line->synchronous, sending);
+    if (result == MPI_SUCCESS && mode == CPL_SEND_SYNCHRONOUS)
+        result = PMPI_Issend(NULL, 0, MPI_BYTE, dest, cpl_synchronous_tag(segment.number),
+                             state->private_comm, &sending->matched);
     return cpl_raise(state->comm, result);
 }
 
@@ -151,12 +145,12 @@ int cpl_pt2pt_send_and_wait(struct cpl_comm_state *state, const struct cpl_span 
 {
     struct cpl_sending sending;
     int result = cpl_pt2pt_send(state, span, dest, tag, mode, &sending);
-    if (result != MPI_SUCCESS || (sending.inner == MPI_REQUEST_NULL && !sending.synchronous))
+    if (result != MPI_SUCCESS ||
+        (sending.inner == MPI_REQUEST_NULL && sending.matched == MPI_REQUEST_NULL))
         return result;
     cpl_progress_leave();
     while (!cpl_sending_is_done(&sending))
         cpl_progress_poll();
-    free(sending.synchronous);
     return MPI_SUCCESS;
 }
 
@@ -167,7 +161,7 @@ int cpl_pt2pt_isend(struct cpl_comm_state *state, const struct cpl_span *span, i
     int result = cpl_pt2pt_send(state, span, dest, tag, mode, &sending);
     if (result != MPI_SUCCESS)
         return result;
-    if (!sending.synchronous) { /* a straight payload's request is MPI's own */
+    if (sending.matched == MPI_REQUEST_NULL) { /* a straight payload's request is MPI's own */
         *request = sending.inner == MPI_REQUEST_NULL ? cpl_request_complete_send() : sending.inner;
         return MPI_SUCCESS;
     }

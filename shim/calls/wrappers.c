@@ -183,7 +183,8 @@ static bool reduce_in_memory(MPI_Comm comm, const void *send, void *recv, int64_
                              MPI_Datatype type, MPI_Op op, int *result)
 {
     struct cpl_comm_state *state = cpl_collective_polls(comm) ? cpl_comm_state_get(comm) : NULL;
-    if (!state || state->private_comm == MPI_COMM_NULL || !cpl_embed_in_memory(state))
+    if (!state || state->private_comm == MPI_COMM_NULL || !cpl_assembly_is_whole() ||
+        state->inter || state->size != cpl_context.size)
         return false;
     cpl_comm_state_own(state);
     struct cpl_embed_kind *kind =
@@ -312,12 +313,12 @@ static int made(MPI_Comm over, const MPI_Comm *comm, const MPI_Win *window, int 
     PASSING(name, parameters, arguments, !cpl_context.active || !comm || *comm == MPI_COMM_NULL)   \
     {                                                                                              \
         CPL_COLLECTIVE;                                                                            \
-        struct cpl_dying dying;                                                                    \
+        MPI_Comm freed = *comm;                                                                    \
         cpl_progress_leave();                                                                      \
         cpl_comm_state_free_inner(*comm);                                                          \
-        cpl_comm_state_before_free(*comm, &dying);                                                 \
+        cpl_comm_state_before_free(freed);                                                         \
         int result = CPL_AWAY(PMPI_##name arguments);                                              \
-        cpl_comm_state_after_free(&dying);                                                         \
+        cpl_comm_state_take_back(freed);                                                           \
         return result;                                                                             \
     }
 #define WAITS(name, gather, parameters, arguments)                                                 \

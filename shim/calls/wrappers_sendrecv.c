@@ -30,7 +30,7 @@ static int start_both(struct cpl_comm_state *state, const struct half *sent,
 {
     struct cpl_request *made = cpl_request_make(state->comm, true);
     made->sends = true;
-    made->sending = (struct cpl_sending){MPI_REQUEST_NULL, NULL};
+    made->sending = CPL_SENT;
     if (received->peer == MPI_PROC_NULL)
         made->receive = (struct cpl_receive){.from = MPI_PROC_NULL,
                                              .from_tag = MPI_ANY_TAG,

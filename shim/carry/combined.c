@@ -8,16 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COMBINED_TAG 1000
-#define REDUCTION    (-2) /* plan of a reduction's message: instance is number, wave step */
-#define MOST_SHARED  31   /* rounds of looks at lanes between two at MPI, where ranks share cores */
-#define MOST_OWN     3    /* and where they do not */
-#define MOST_LOOKS                                                                                 \
-    64 /* at single lanes, where they do not and all planned combined messages go by lanes */
+#define COMBINED_TAG  1000
+#define REDUCTION     (-2) /* plan of a reduction's message: instance is number, wave step */
+#define MOST_SHARED   31 /* rounds of looks at lanes between two at MPI, where ranks share cores */
+#define MOST_OWN      3  /* and where they do not */
+#define MOST_LOOKS    64 /* at single lanes, where they do not and all planned ones go by lanes */
 #define MOST_BUSY     8  /* rounds in which lanes have brought something */
 #define LOOKS_PER_ALL 16 /* at the receive that was posted first, for one at all */
 #define N_INSTANCES   8  /* of a plan that can be under way at once, a power of two */
 #define ALIGN_BITS    16 /* of a number, for instances after an alignment */
+#define MOST_MESSAGES 16 /* from one rank to another; with more, combined messages go by MPI */
 
 struct header {
     int32_t plan;
@@ -39,8 +39,7 @@ struct instance {
 struct cpl_combined_plan {
     struct cpl_relay relay;
     struct cpl_combined_counts count;
-    uint32_t mine;          /* instances that this rank has begun */
-    struct cpl_lane **lane; /* per out-edge; NULL: MPI carries it */
+    uint32_t mine; /* instances that this rank has begun */
     struct instance instance[N_INSTANCES];
 };
 
@@ -49,10 +48,17 @@ struct cpl_send_buffer *cpl_combined_open(struct cpl_combined *combined, size_t 
     return cpl_send_buffers_take(&combined->buffers, sizeof(struct header), bytes);
 }
 
+static struct cpl_lane *lane_to(const struct cpl_combined *combined, int32_t dest)
+{
+    const struct cpl_lane_ends *out = &combined->lanes.out;
+    return dest < out->n && out->end[dest].lane.shared ? &out->end[dest].lane : NULL;
+}
+
 /* Sends a combined message: by a lane that has room for it, else by MPI. */
 static void send_by(struct cpl_combined *combined, struct cpl_send_buffer *buffer, int dest,
-                    struct cpl_lane *lane, struct header header)
+                    struct header header)
 {
+    struct cpl_lane *lane = lane_to(combined, dest);
     bool fits = lane && (int64_t)buffer->used <= lane->room;
     unsigned char *slot = fits ? cpl_lane_next(lane) : NULL;
     header.n_segments = buffer->n_segments;
@@ -72,8 +78,7 @@ static void send_by(struct cpl_combined *combined, struct cpl_send_buffer *buffe
 void cpl_combined_send_reduction(struct cpl_combined *combined, struct cpl_send_buffer *buffer,
                                  int dest, uint32_t number, int32_t step)
 {
-    send_by(combined, buffer, dest, cpl_combined_lanes_to(&combined->lanes, dest),
-            (struct header){REDUCTION, number, step, 0});
+    send_by(combined, buffer, dest, (struct header){REDUCTION, number, step, 0});
 }
 
 /* Copies a payload from memory, or when there is a span from the program's buffer. */
@@ -98,8 +103,7 @@ static int send_alone(struct cpl_combined *combined, const struct cpl_segment *s
     alone.slot = CPL_NO_SLOT;
     int result = copy_payload(cpl_send_buffer_append(buffer, &alone), &alone, payload, span);
     if (result == MPI_SUCCESS)
-        send_by(combined, buffer, alone.dest, cpl_combined_lanes_to(&combined->lanes, alone.dest),
-                (struct header){.plan = CPL_NO_PLAN});
+        send_by(combined, buffer, alone.dest, (struct header){.plan = CPL_NO_PLAN});
     else
         cpl_send_buffers_spare(&combined->buffers, buffer);
     return result;
@@ -131,7 +135,7 @@ static void leave(struct cpl_combined *combined, int p, struct instance *instanc
     struct cpl_send_buffer *buffer = held ? held : cpl_combined_open(combined, 0);
     combined->n_holding -= held != NULL;
     instance->held[e] = NULL;
-    send_by(combined, buffer, slice->out_to[e], combined->plan[p]->lane[e],
+    send_by(combined, buffer, slice->out_to[e],
             (struct header){p, instance->number, slice->out_wave[e], 0});
     note_left(combined->plan[p], instance);
 }
@@ -240,15 +244,13 @@ void cpl_combined_align(struct cpl_combined *combined)
         combined->plan[p]->mine = combined->n_aligned << ALIGN_BITS;
 }
 
-/* The lane of an out-edge that carries one payload, to its destination, and waits for that only;
- * NULL: it is another one, has left, or is held. */
-static struct cpl_lane *lane_alone(const struct cpl_combined_plan *plan,
-                                   const struct instance *instance, int32_t e, int32_t dest)
+/* Whether an out-edge, which has not left, carries one payload only, to its destination, and waits
+ * for that only. */
+static bool is_alone(const struct cpl_rank_plan *slice, const struct instance *instance, int32_t e,
+                     int32_t dest)
 {
-    const struct cpl_rank_plan *slice = &plan->relay.slice;
-    bool alone = slice->out_to[e] == dest && slice->out_first[e + 1] - slice->out_first[e] == 1 &&
-                 instance->missing[e] == 1 && !instance->held[e];
-    return alone ? plan->lane[e] : NULL;
+    return slice->out_to[e] == dest && slice->out_first[e + 1] - slice->out_first[e] == 1 &&
+           instance->missing[e] == 1 && !instance->held[e];
 }
 
 /* Writes a segment straight into a lane, for its reader a combined message that goes by no plan.
@@ -281,8 +283,8 @@ int cpl_combined_put(struct cpl_combined *combined, int p, int32_t k,
     int32_t place = k >= 0 && k < relay->slice.n_payloads ? relay->next[-1 - k] : -1;
     int32_t e = place >= 0 ? relay->out_edge[place] : -1;
     struct instance *instance = find_instance(combined, p, plan->mine);
-    struct cpl_lane *lane =
-        only && e >= 0 && instance ? lane_alone(plan, instance, e, segment->dest) : NULL;
+    bool alone = only && e >= 0 && instance && is_alone(&relay->slice, instance, e, segment->dest);
+    struct cpl_lane *lane = alone ? lane_to(combined, segment->dest) : NULL;
     int result;
     if (!lane || !write_alone(lane, segment, payload, span, &result))
         return put(combined, relay, instance, place, segment, payload, span);
@@ -320,7 +322,7 @@ static void handle_segment(struct cpl_combined *combined, const struct header *h
         return;
     }
     if (in_edge >= 0)
-        combined->plan[header->plan]->relay.forwarded += segment->payload_bytes;
+        combined->plan[header->plan]->count.forwarded += segment->payload_bytes;
     cpl_relay_delay();
     const struct cpl_relay *relay = in_edge >= 0 ? &combined->plan[header->plan]->relay : NULL;
     const int32_t *first = relay ? relay->slice.in_first + in_edge : NULL;
@@ -366,14 +368,14 @@ static void post_receive(struct cpl_combined *combined, int k)
                &combined->receives.request[k]);
 }
 
-static void release_old(struct cpl_combined *combined)
+void cpl_combined_release(struct cpl_combined *combined, bool all)
 {
     double now = PMPI_Wtime();
     for (int p = 0; p < combined->n_plans; p++)
         for (int k = 0; k < N_INSTANCES; k++) {
             struct instance *instance = &combined->plan[p]->instance[k];
-            if (instance->used && instance->since > 0 &&
-                now - instance->since > combined->hold_seconds)
+            bool old = instance->since > 0 && now - instance->since > combined->hold_seconds;
+            if (instance->used && (all || old))
                 release(combined, p, instance);
         }
 }
@@ -454,16 +456,8 @@ bool cpl_combined_poll(struct cpl_combined *combined)
         any |= came;
     }
     if (!any && combined->n_holding > 0)
-        release_old(combined);
+        cpl_combined_release(combined, false);
     return any;
-}
-
-void cpl_combined_release(struct cpl_combined *combined)
-{
-    for (int p = 0; p < combined->n_plans; p++)
-        for (int k = 0; k < N_INSTANCES; k++)
-            if (combined->plan[p]->instance[k].used)
-                release(combined, p, &combined->plan[p]->instance[k]);
 }
 
 bool cpl_combined_init(struct cpl_combined *combined, MPI_Comm comm, double hold_seconds)
@@ -491,23 +485,20 @@ static bool allocate_plan(struct cpl_combined_plan *plan)
 {
     struct cpl_arena *arena = &plan->relay.arena;
     const struct cpl_rank_plan *slice = &plan->relay.slice;
-    plan->lane = CPL_ARENA_ARRAY(arena, struct cpl_lane *, slice->n_out);
-    bool done = plan->lane;
-    for (int k = 0; k < N_INSTANCES && done; k++) {
+    for (int k = 0; k < N_INSTANCES; k++) {
         struct instance *instance = &plan->instance[k];
         instance->missing = CPL_ARENA_ARRAY(arena, int32_t, slice->n_out);
         instance->held = CPL_ARENA_ARRAY(arena, struct cpl_send_buffer *, slice->n_out);
         instance->came = CPL_ARENA_ARRAY(arena, bool, slice->n_in + 1);
-        done = instance->missing && instance->held && instance->came;
+        if (!instance->missing || !instance->held || !instance->came)
+            return false;
     }
-    return done;
+    return true;
 }
 
 struct cpl_combined_counts cpl_combined_counts(const struct cpl_combined *combined, int plan)
 {
-    struct cpl_combined_counts count = combined->plan[plan]->count;
-    count.forwarded = combined->plan[plan]->relay.forwarded;
-    return count;
+    return combined->plan[plan]->count;
 }
 
 int cpl_combined_add_plan(struct cpl_combined *combined, int32_t *words, int32_t n_words)
@@ -526,17 +517,68 @@ int cpl_combined_add_plan(struct cpl_combined *combined, int32_t *words, int32_t
     return combined->n_plans++;
 }
 
+/* ---- lanes */
+
+/* What an edge's combined message may take: its header, payloads of twice the size, and heads. The
+ * plan has one payload for all messages from one rank to another, each of which has a head, and few
+ * of which are shorter than a number. */
+static int64_t bytes_of(int64_t volume, int32_t n_payloads)
+{
+    const int64_t padding = 7, number = 8;
+    int64_t n = n_payloads + volume / number, most = (int64_t)n_payloads * MOST_MESSAGES;
+    int64_t heads = (n < most ? n : most) * ((int64_t)sizeof(struct cpl_segment) + padding);
+    int64_t bytes = (int64_t)sizeof(struct header) + 2 * volume + heads;
+    return bytes < CPL_LANE_MOST ? bytes : CPL_LANE_MOST;
+}
+
+/* Lists all ranks, with the room of one lane for all edges that lead there, or come from there.
+ * Returns false when memory ran out. */
+static bool list_side(const struct cpl_combined *combined, struct cpl_lane_ends *side, bool out,
+                      int n_ranks)
+{
+    side->end = calloc((size_t)n_ranks, sizeof *side->end);
+    side->n = side->end ? n_ranks : 0;
+    for (int32_t r = 0; r < side->n; r++)
+        side->end[r].rank = r;
+    for (int k = 0; k < combined->n_plans && side->end; k++) {
+        const struct cpl_rank_plan *p = &combined->plan[k]->relay.slice;
+        const int32_t *rank = out ? p->out_to : p->in_from;
+        const int32_t *first = out ? p->out_first : p->in_first;
+        for (int32_t e = 0; e < (out ? p->n_out : p->n_in); e++) {
+            int64_t volume = out ? cpl_rank_plan_out_volume(p, e) : cpl_rank_plan_in_volume(p, e);
+            int64_t bytes = bytes_of(volume, first[e + 1] - first[e]);
+            int64_t *room = &side->end[rank[e]].lane.room;
+            *room = bytes > *room ? bytes : *room;
+        }
+    }
+    return side->end;
+}
+
+static void free_lanes(struct cpl_lanes *lanes)
+{
+    cpl_lanes_close(lanes);
+    free(lanes->out.end);
+    free(lanes->in.end);
+    *lanes = (struct cpl_lanes){.memory = NULL};
+}
+
 void cpl_combined_open_lanes(struct cpl_combined *combined, MPI_Comm comm, bool able)
 {
-    const struct cpl_rank_plan *slices[CPL_MAX_COMBINED_PLANS];
-    for (int p = 0; p < combined->n_plans; p++)
-        slices[p] = &combined->plan[p]->relay.slice;
-    combined->receives.rare =
-        cpl_combined_lanes_open(&combined->lanes, comm, able, slices, combined->n_plans);
-    for (int p = 0; p < combined->n_plans; p++)
-        for (int32_t e = 0; e < slices[p]->n_out; e++)
-            combined->plan[p]->lane[e] =
-                cpl_combined_lanes_to(&combined->lanes, slices[p]->out_to[e]);
+    struct cpl_lanes *lanes = &combined->lanes;
+    int size = 0;
+    PMPI_Comm_size(comm, &size);
+    bool ready = able && list_side(combined, &lanes->out, true, size) &&
+                 list_side(combined, &lanes->in, false, size);
+    if (!cpl_lanes_open(lanes, comm, ready))
+        free_lanes(lanes);
+    const struct cpl_lane_ends all = lanes->in;
+    combined->receives.rare = lanes->in.end;
+    lanes->in.n = 0; /* those that were opened */
+    for (int32_t k = 0; k < all.n; k++)
+        if (all.end[k].lane.shared)
+            lanes->in.end[lanes->in.n++] = all.end[k];
+        else
+            combined->receives.rare &= all.end[k].lane.room == 0;
 }
 
 void cpl_combined_free(struct cpl_combined *combined)
@@ -548,7 +590,7 @@ void cpl_combined_free(struct cpl_combined *combined)
     for (int p = 0; p < combined->n_plans; p++)
         free_plan(combined, combined->plan[p]);
     cpl_send_buffers_free(&combined->buffers);
-    cpl_combined_lanes_free(&combined->lanes);
+    free_lanes(&combined->lanes);
     free(combined->receives.buffer);
     *combined = (struct cpl_combined){.comm = MPI_COMM_NULL};
 }

@@ -1,15 +1,13 @@
 /* Combined messages: segments on their way on a managed communicator's private communicator,
  * combined and forwarded by plans (doc/point-to-point.md).
  *
- * A combined message is one message, by a lane or by MPI: a header (plan,
- * instance, wave), then segments. A plan is only policy: an intermediate holds segments while the
- * plan says that more are coming, and for a bounded time; what is unexpected goes straight to its
- * destination.
+ * A combined message is one message, by a lane or by MPI: a header (plan, instance, wave), then
+ * segments. An intermediate holds segments while the plan says that more are coming, for a bounded
+ * time; what is unexpected goes straight to its destination.
  *
- * Cost: buffers of combined messages that have been sent are used again, so that nothing is
- * allocated once there are as many as are under way at a time; a poll is one look at a posted
- * receive; a segment is placed by its slot, a combined message by a binary search among the plan's
- * in-edges. Thread rule: one thread. */
+ * Cost: nothing is allocated once there are as many buffers as combined messages under way; a poll
+ * looks at lanes, or at a posted receive; a segment is placed by its slot, a combined message by a
+ * binary search among the plan's in-edges. Thread rule: one thread. */
 #ifndef CARPOOL_COMBINED_H
 #define CARPOOL_COMBINED_H
 
@@ -28,27 +26,23 @@
 #define CPL_COMBINED_RECEIVES  8
 #define CPL_COMBINED_BYTES     (48 << 10) /* the most that one message carries, with its header */
 
-/* ---- send_buffers.c: their buffers, filled with segments, given to MPI, and used again when MPI
- * has sent them; that is looked at only when no buffer is left. From a zeroed struct on: take,
- * append, send or spare, cpl_send_buffers_free. Memory is waited for (state/memory.h), since others
- * wait for what rides. ---- */
+/* ---- send_buffers.c: buffers, used again when MPI has sent them, which is looked at only when
+ * none is left. From a zeroed struct on: take, append, send or spare, cpl_send_buffers_free. Memory
+ * is waited for (state/memory.h). ---- */
 
 /* A combined message that is being filled or sent. */
 struct cpl_send_buffer {
-    struct cpl_send_buffer *next; /* spare */
-    int number;                   /* its place in the arrays below */
+    struct cpl_send_buffer *prev, *next; /* of those that MPI is sending; next: of the spare ones */
+    MPI_Request request;                 /* MPI is sending it */
     size_t used, room;
     uint32_t n_segments;
     unsigned char *bytes; /* begins with room for a header */
 };
 
 struct cpl_send_buffers {
-    struct cpl_send_buffer *spare; /* not in use */
-    int n_made, room;              /* buffers made; places in the three arrays below */
-    int n_sending, reap_at;        /* that MPI is sending; at how many to look at them again */
-    struct cpl_send_buffer **made;
-    MPI_Request *request; /* theirs; MPI_REQUEST_NULL: MPI is not sending it */
-    int *complete;
+    struct cpl_send_buffer *spare;   /* not in use */
+    struct cpl_send_buffer *sending; /* that MPI is sending, the oldest first */
+    int n_sending, reap_at;          /* how many; at how many to look at them again */
 };
 
 /* An empty combined message with room for a header of `head` bytes and `more` behind it. */
@@ -81,30 +75,12 @@ static inline unsigned char *cpl_send_buffer_append(struct cpl_send_buffer *buff
     return at + sizeof *segment;
 }
 
-/* Gives a combined message to MPI. Returns false when MPI refuses it: it is lost, and the log says
- * so. */
+/* Gives a combined message to MPI. False: MPI refuses it; it is lost, and the log says so. */
 bool cpl_send_buffers_send(struct cpl_send_buffers *buffers, struct cpl_send_buffer *buffer,
                            int dest, int tag, MPI_Comm comm);
 
 /* Waits until all combined messages have been sent; frees all. */
 void cpl_send_buffers_free(struct cpl_send_buffers *buffers);
-
-/* ---- combined_lanes.c: one lane to each rank of the node that an edge of a plan leads to, one
- * from each that an edge comes from, whatever the plan. A combined message that finds its lane
- * full, or is too long for it, goes by MPI like those between nodes: segments are numbered, so
- * combined messages need no order. ---- */
-
-/* Opens them for the edges of n slices, alike on all ranks; able: false when this rank cannot take
- * part. Where it fails there are none. Returns whether all combined messages of plans that come
- * here come by lanes. Collective, as cpl_lanes_open. */
-bool cpl_combined_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able,
-                             const struct cpl_rank_plan *const *slices, int n);
-
-/* The lane to a rank; NULL: there is none. It stays until they are freed. */
-struct cpl_lane *cpl_combined_lanes_to(const struct cpl_lanes *lanes, int32_t dest);
-
-/* Frees all; nothing may be under way. */
-void cpl_combined_lanes_free(struct cpl_lanes *lanes);
 
 /* ---- combined.c ---- */
 
@@ -136,7 +112,7 @@ struct cpl_combined {
     int n_plans;
     struct cpl_combined_plan *plan[CPL_MAX_COMBINED_PLANS];
     struct cpl_send_buffers buffers;
-    struct cpl_lanes lanes; /* ranks ascend */
+    struct cpl_lanes lanes; /* out: to all ranks; in: those that were opened */
     int64_t sent, received; /* combined messages, for draining */
     int n_holding;          /* out-edges that hold segments */
     struct cpl_combined_receives receives;
@@ -148,19 +124,21 @@ struct cpl_combined {
     void *context;
 };
 
-/* Starts receiving combined messages on a private communicator; deliver and context are set by the
- * caller before. Returns false when memory ran out. */
+/* Starts receiving on a private communicator; the caller has set the functions and context. Returns
+ * false when memory ran out. */
 bool cpl_combined_init(struct cpl_combined *combined, MPI_Comm comm, double hold_seconds);
 
-/* Takes over a slice's words (freed with the combined messages). Returns its number, the same on
- * all ranks when all add in the same order; CPL_NO_PLAN when memory ran out. */
+/* Takes over a slice's words. Returns the plan's number, the same on all ranks when all add in the
+ * same order; CPL_NO_PLAN when memory ran out. */
 int cpl_combined_add_plan(struct cpl_combined *combined, int32_t *words, int32_t n_words);
 
 /* What a plan has done so far. Local. */
 struct cpl_combined_counts cpl_combined_counts(const struct cpl_combined *combined, int plan);
 
-/* Opens lanes for the combined messages of all plans inside the node, once all are added; able:
- * false when this rank has not got all. Collective over the private communicator. */
+/* Once all plans are added opens one lane to each rank of the node that an edge leads to, one from
+ * each that an edge comes from. A combined message that finds its lane full, or is too long for it,
+ * goes by MPI: segments are numbered, so it needs no order. able: false when this rank has not got
+ * all plans. Collective over the private communicator. */
 void cpl_combined_open_lanes(struct cpl_combined *combined, MPI_Comm comm, bool able);
 
 /* Begins the plan's next instance; then put each segment of payload k (that for the k-th
@@ -175,13 +153,11 @@ int cpl_combined_put(struct cpl_combined *combined, int plan, int32_t k,
                      const struct cpl_segment *segment, const unsigned char *payload,
                      const struct cpl_span *span, bool only);
 
-/* All ranks come to the same place of the program, for instance a collective of the communicator,
- * and have ended their instances: the numbers of the next ones begin alike, whatever instances
- * ranks have left out or made more than others. Every rank calls it as often. */
+/* All ranks come to the same place of the program and have ended their instances: the numbers of
+ * the next ones begin alike, however many each rank has made. Every rank calls it as often. */
 void cpl_combined_align(struct cpl_combined *combined);
 
-/* Ends an instance that turned out to be another batch's: it does not count as one of this rank's.
- */
+/* Ends an instance that turned out to be another batch's: it does not count. */
 void cpl_combined_abandon(struct cpl_combined *combined, int plan);
 
 /* Sends segments straight to their destinations, as they lie in memory (each with its payload
@@ -198,8 +174,8 @@ void cpl_combined_send_reduction(struct cpl_combined *combined, struct cpl_send_
  * happened. */
 bool cpl_combined_poll(struct cpl_combined *combined);
 
-/* Sends everything that is held. */
-void cpl_combined_release(struct cpl_combined *combined);
+/* Sends what has been held too long, or all that is held. */
+void cpl_combined_release(struct cpl_combined *combined, bool all);
 
 /* Stops receiving, and is as before cpl_combined_init; nothing may be under way any more. */
 void cpl_combined_free(struct cpl_combined *combined);

@@ -259,17 +259,15 @@ static void prepare(struct cpl_reduction *r, struct cpl_comm_state *state,
                     struct cpl_embed_kind *kind, const void *input, void *vector)
 {
     const struct cpl_embed *embed = &state->line->embed;
-    r->state = state;
-    r->kind = kind;
-    r->cube = cpl_hypercube_of(state->size);
+    *r = (struct cpl_reduction){.state = state,
+                                .kind = kind,
+                                .cube = cpl_hypercube_of(state->size),
+                                .vector = vector,
+                                .bytes = (size_t)(kind->count * kind->extent)};
     if (embed->points && kind->verdict == CPL_EMBED_ANY_ORDER) {
         r->cube.point_of = embed->points;
         r->cube.rank_at = embed->points + state->size;
     }
-    r->vector = vector;
-    r->bytes = (size_t)(kind->count * kind->extent);
-    r->runs = r->over = false;
-    r->request = NULL;
     if (r->bytes > 0 && input != vector)
         memcpy(vector, input, r->bytes);
 }
@@ -279,7 +277,6 @@ static void enqueue(struct cpl_reduction *r, bool blocking)
 {
     struct cpl_embed *embed = &r->state->line->embed;
     CPL_CALL_HOOKS(piggyback, (r->state, blocking));
-    r->next = NULL;
     LL_APPEND(embed->pending, r);
     cpl_embed_progress(r->state);
 }
@@ -291,11 +288,6 @@ static void enqueue(struct cpl_reduction *r, bool blocking)
 #define DOUBLINGS 3 /* in one step; one more comes before them, and one after */
 
 _Static_assert(CPL_EMBED_VECTOR <= CPL_ASSEMBLY_VECTOR, "a slot has room for a vector");
-
-bool cpl_embed_in_memory(const struct cpl_comm_state *state)
-{
-    return cpl_assembly_is_whole() && !state->inter && state->size == cpl_context.size;
-}
 
 /* Combines the vectors of the corners that differ from this rank's in some of n bits from `bit` on,
  * as these ranks would: to each its own vector comes last. */

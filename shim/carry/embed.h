@@ -1,6 +1,6 @@
-/* Reductions that carry messages ([Selvitopi-embed], section 3): when a small MPI_Allreduce or
- * MPI_Iallreduce follows on a managed communicator, messages that the program has sent and the shim
- * still holds travel in the reduction's messages.
+/* Reductions that carry messages ([Selvitopi-embed], section 3; doc/point-to-point.md): messages
+ * that the program has sent and the shim still holds travel in the messages of a small
+ * MPI_Allreduce or MPI_Iallreduce that follows.
  *
  * The reduction is by bidirectional exchange (recursive doubling): in step k a rank exchanges the
  * vector with the rank whose point differs in bit k, and sends on to it the messages whose
@@ -9,16 +9,11 @@
  * one, and gets the result and its messages back at the end. Points are the ranks or, where the
  * order of combining does not matter, points of a map (planner/grid/hypercube.h).
  *
- * Which reductions the shim carries out depends only on values that are alike on all ranks: the
- * arguments, and what was agreed when the communicator became managed. Each rank decides alone
- * which messages it puts in. A rank that has not come to the reduction yet may wait for such a
- * message while others wait for that rank in the reduction. So every poll receives what comes
- * (combined.h), and no rank keeps a message for longer than the hold time; after that it sends the
- * message on alone.
- *
- * Every call that polls advances the reductions of a communicator, one after the other in the order
- * in which they were started, which is the same on all ranks. So ranks are at most one reduction
- * apart. */
+ * Which reductions the shim carries out is alike on all ranks; which messages it puts in each rank
+ * decides alone. A rank that has not come to the reduction yet may wait for such a message, so
+ * every poll receives what comes, and no rank keeps a message for longer than the hold time. Every
+ * poll advances the reductions of a communicator in the order in which they were started. So ranks
+ * are at most one reduction apart. */
 #ifndef CARPOOL_EMBED_H
 #define CARPOOL_EMBED_H
 
@@ -64,17 +59,15 @@ struct cpl_embed_kinds {
  * local. */
 enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op op);
 
-/* The kind of a reduction, which MPI accepts, on a communicator, which has a state of its own, if
- * it is to be carried out here; NULL: it is MPI's. The same answer on all ranks. Local. */
+/* The kind of a reduction that MPI accepts, if it is to be carried out here; NULL: it is MPI's. The
+ * communicator's state is its own. The same answer on all ranks. Local. */
 struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, int64_t count,
                                        MPI_Datatype type, MPI_Op op, bool blocking);
 
-/* embed_probe.c: test vectors that show whether the shim's reductions have MPI's bits: both reduce
- * them, and the results are compared. The program's data would prove nothing: flags, zeros and
- * small whole numbers give the same result in any order of adding. The test vectors do not: they
- * have values of widely different magnitude, pairs of values that cancel each other, so that the
- * result depends on what is added between the two, and for minima and maxima zeros of both signs
- * and NaNs.
+/* embed_probe.c: test vectors that show whether the shim's reductions have MPI's bits. The
+ * program's data would prove nothing: flags, zeros and small whole numbers give the same result in
+ * any order. These have values of widely different magnitude, pairs that cancel each other, and for
+ * minima and maxima zeros of both signs and NaNs.
  *
  * cpl_embed_can_probe: whether there are some of a datatype. cpl_embed_probe_fill: fills the k-th
  * one of a rank: count elements, including padding bytes. Local. */
@@ -113,8 +106,7 @@ struct cpl_embed {
     int64_t n_late;                   /* segments that this rank sent on alone */
 };
 
-/* Allocates memory on a communicator that is becoming managed. The caller agrees on whether to use
- * it. Returns false when memory ran out. */
+/* Allocates memory on a communicator that is becoming managed. False: memory ran out. */
 bool cpl_embed_init(struct cpl_comm_state *state);
 void cpl_embed_free(struct cpl_embed *embed);
 
@@ -125,12 +117,11 @@ size_t cpl_embed_take(struct cpl_line *line, const unsigned char *segment);
 /* Advances pending reductions as far as messages have come. Returns whether anything happened. */
 bool cpl_embed_progress(struct cpl_comm_state *state);
 
-/* Waits, while polling, until no reduction is pending. All ranks must have started the same
- * reductions. */
+/* Polls until no reduction is pending. All ranks must have started the same ones. */
 void cpl_embed_finish(struct cpl_comm_state *state);
 
-/* Takes a reduction's message that has come, even if this rank is not in that reduction yet
- * (combined.h); state: a struct cpl_comm_state. */
+/* Takes a reduction's message, even if this rank is not in that reduction yet (combined.h); state:
+ * a struct cpl_comm_state. */
 void cpl_embed_arrived(void *state, uint32_t number, int32_t step, const unsigned char *bytes,
                        size_t n);
 
@@ -150,9 +141,5 @@ int cpl_embed_iallreduce(struct cpl_comm_state *state, struct cpl_embed_kind *ki
 /* Called in a blocking collective on the communicator: decides about the kinds that are UNDECIDED.
  * Collective. */
 void cpl_embed_decide(struct cpl_comm_state *state);
-
-/* Whether all ranks of the communicator, which are all of MPI_COMM_WORLD, share memory, in which
- * they can reduce. The same answer on all of them. Local. */
-bool cpl_embed_in_memory(const struct cpl_comm_state *state);
 
 #endif

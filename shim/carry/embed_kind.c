@@ -76,39 +76,26 @@ enum cpl_embed_verdict cpl_embed_judge(int64_t count, MPI_Datatype type, MPI_Op 
     return cpl_embed_can_probe(type) ? CPL_EMBED_COMPARING : CPL_EMBED_REFUSED;
 }
 
-/* The kind of a reduction, which is added if it is new; NULL: it is refused, or there are too many.
- * The same on all ranks, because they make the same reductions. The program's own operations, whose
- * handles may differ between ranks, take no place. */
-static struct cpl_embed_kind *find(struct cpl_embed_kinds *kinds, MPI_Op op, MPI_Datatype type,
-                                   int64_t count, bool blocking)
-{
-    int64_t extent = 0;
-    for (int k = 0; k < kinds->n; k++) {
-        struct cpl_embed_kind *kind = &kinds->kind[k];
-        if (kind->op == op && kind->type == type && kind->count == count &&
-            kind->blocking == blocking)
-            return kind;
-    }
-    enum cpl_embed_verdict verdict = cpl_embed_judge(count, type, op);
-    if (verdict == CPL_EMBED_REFUSED || kinds->n == CPL_EMBED_KINDS)
-        return NULL;
-    struct cpl_embed_kind *kind = &kinds->kind[kinds->n++];
-    is_small(count, type, &extent);
-    *kind = (struct cpl_embed_kind){
-        .op = op,
-        .type = type,
-        .count = count,
-        .blocking = blocking,
-        .extent = extent,
-        .verdict = verdict == CPL_EMBED_COMPARING && !blocking ? CPL_EMBED_UNDECIDED : verdict};
-    return kind;
-}
-
+/* The kind is added if it is new, and there are not too many. All ranks have the same, because they
+ * make the same reductions. The program's own operations, whose handles may differ between ranks,
+ * take no place. */
 struct cpl_embed_kind *cpl_embed_takes(struct cpl_comm_state *state, int64_t count,
                                        MPI_Datatype type, MPI_Op op, bool blocking)
 {
-    struct cpl_embed_kind *kind = find(&state->line->embed.kinds, op, type, count, blocking);
-    bool is_mpis =
-        !kind || kind->verdict == CPL_EMBED_REFUSED || kind->verdict == CPL_EMBED_UNDECIDED;
-    return is_mpis ? NULL : kind;
+    struct cpl_embed_kinds *kinds = &state->line->embed.kinds;
+    struct cpl_embed_kind *kind = kinds->kind, *end = kind + kinds->n;
+    while (kind < end && (kind->op != op || kind->type != type || kind->count != count ||
+                          kind->blocking != blocking))
+        kind++;
+    if (kind == end) {
+        enum cpl_embed_verdict verdict = cpl_embed_judge(count, type, op);
+        if (verdict == CPL_EMBED_REFUSED || kinds->n == CPL_EMBED_KINDS)
+            return NULL;
+        *kind = (struct cpl_embed_kind){op, type, count, blocking, .verdict = verdict};
+        is_small(count, type, &kind->extent);
+        if (verdict == CPL_EMBED_COMPARING && !blocking)
+            kind->verdict = CPL_EMBED_UNDECIDED;
+        kinds->n++;
+    }
+    return kind->verdict == CPL_EMBED_REFUSED || kind->verdict == CPL_EMBED_UNDECIDED ? NULL : kind;
 }

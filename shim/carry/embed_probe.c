@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <string.h>
 
-enum scalar { FLOAT, DOUBLE, LONG_DOUBLE };
+enum scalar { FLOAT, DOUBLE };
 
-static const size_t sizes[] = {sizeof(float), sizeof(double), sizeof(long double)};
+static const size_t sizes[] = {sizeof(float), sizeof(double)};
 
 /* Layout of a datatype's element: consecutive scalars, or a scalar and an int behind it. */
 struct layout {
@@ -25,17 +25,14 @@ static bool find_layout(MPI_Datatype type, struct layout *layout)
     const struct layout known[] = {
         {MPI_FLOAT, FLOAT, 1, false, 0},
         {MPI_DOUBLE, DOUBLE, 1, false, 0},
-        {MPI_LONG_DOUBLE, LONG_DOUBLE, 1, false, 0},
         {MPI_C_FLOAT_COMPLEX, FLOAT, 2, false, 0},
         {MPI_C_DOUBLE_COMPLEX, DOUBLE, 2, false, 0},
-        {MPI_C_LONG_DOUBLE_COMPLEX, LONG_DOUBLE, 2, false, 0},
         {MPI_REAL, FLOAT, 1, false, 0},
         {MPI_DOUBLE_PRECISION, DOUBLE, 1, false, 0},
         {MPI_COMPLEX, FLOAT, 2, false, 0},
         {MPI_DOUBLE_COMPLEX, DOUBLE, 2, false, 0},
         {MPI_FLOAT_INT, FLOAT, 1, true, 0},
         {MPI_DOUBLE_INT, DOUBLE, 1, true, 0},
-        {MPI_LONG_DOUBLE_INT, LONG_DOUBLE, 1, true, 0},
     };
     for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
         MPI_Aint lower = 0, extent = 0;
@@ -120,13 +117,10 @@ static double scalar_value(MPI_Op op, int k, int64_t at, int rank, int n_ranks, 
 static void put_scalar(unsigned char *to, enum scalar scalar, double value)
 {
     float single = (float)value;
-    long double wide = (long double)value + (long double)value * 0x1p-60L;
     if (scalar == FLOAT)
         memcpy(to, &single, sizeof single);
-    else if (scalar == DOUBLE)
-        memcpy(to, &value, sizeof value);
     else
-        memcpy(to, &wide, sizeof wide);
+        memcpy(to, &value, sizeof value);
 }
 
 void cpl_embed_probe_fill(void *vector, int64_t count, MPI_Datatype type, MPI_Op op, int k,

@@ -25,8 +25,7 @@ enum {
     FLAG_LATER = 2    /* the payloads follow in a message of their own */
 };
 
-#define LENGTH_STRAIGHT ((uint32_t)CPL_STRAIGHT) /* in a table of lengths */
-#define SMALLEST_ROOM   64 /* bytes of payload that an edge has room for at least */
+#define SMALLEST_ROOM 64 /* bytes of payload that an edge has room for at least */
 
 /* Either end of an edge: where its messages lie, and how long they may be. What MPI carries lies in
  * a buffer, what a lane carries in the lane. The room is the same at both ends. Payloads beyond it
@@ -58,10 +57,9 @@ struct run {
 
 /* The requests of a run, and lists of edges that are looked at. */
 struct wires {
-    MPI_Request *receive; /* 2 * n_in */
-    int32_t *received;    /* 2 * n_in: in-edge of each receive */
+    MPI_Request *receive; /* per in-edge */
     MPI_Request *send;    /* 2 * n_out */
-    int *arrived;         /* for Waitsome */
+    int *arrived;         /* for Waitsome, as the next */
     MPI_Status *status;
     int32_t *lane; /* n_in: in-edges in lanes on which nothing has come */
     int32_t *full; /* n_out: out-edges that wait for a slot */
@@ -73,11 +71,11 @@ struct cpl_executor {
     int first_tag;
     uint32_t exchange;
     struct end *in, *out;
-    int32_t *in_edge; /* per in-segment, as the next two */
-    uint32_t *in_length;
-    int64_t *in_offset;   /* from the start of the payloads */
-    uint32_t *out_length; /* per out-segment */
-    int32_t *missing;     /* per out-edge (relay.h) */
+    int32_t *in_edge;    /* per in-segment, as the next two */
+    int32_t *in_length;  /* or CPL_STRAIGHT, as in tables of lengths */
+    int64_t *in_offset;  /* from the start of the payloads */
+    int32_t *out_length; /* per out-segment */
+    int32_t *missing;    /* per out-edge (relay.h) */
     struct cpl_lanes lanes;
     struct wires wires;
     struct run run; /* the present one */
@@ -85,7 +83,7 @@ struct cpl_executor {
 
 static int64_t table_bytes(const struct end *end)
 {
-    return (int64_t)sizeof(uint32_t) * end->n_segments;
+    return (int64_t)sizeof(int32_t) * end->n_segments;
 }
 
 /* Bytes of the longest message with so many of payload. */
@@ -163,13 +161,12 @@ static bool allocate(struct cpl_executor *x)
     struct cpl_arena *arena = &x->relay.arena;
     const struct cpl_rank_plan *p = &x->relay.slice;
     struct wires *w = &x->wires;
-    const size_t n_receives = 2 * (size_t)p->n_in, n_sends = 2 * (size_t)p->n_out;
     if (!MAKE(x->in, p->n_in) || !MAKE(x->out, p->n_out) || !MAKE(x->missing, p->n_out) ||
         !MAKE(x->in_length, p->n_in_segments) || !MAKE(x->in_edge, p->n_in_segments) ||
         !MAKE(x->in_offset, p->n_in_segments) || !MAKE(x->out_length, p->n_out_segments) ||
-        !MAKE(w->receive, n_receives) || !MAKE(w->received, n_receives) ||
-        !MAKE(w->send, n_sends) || !MAKE(w->arrived, n_receives) || !MAKE(w->status, n_receives) ||
-        !MAKE(w->lane, p->n_in) || !MAKE(w->full, p->n_out) || !MAKE(x->lanes.in.end, p->n_in) ||
+        !MAKE(w->receive, p->n_in) || !MAKE(w->send, 2 * (size_t)p->n_out) ||
+        !MAKE(w->arrived, p->n_in) || !MAKE(w->status, p->n_in) || !MAKE(w->lane, p->n_in) ||
+        !MAKE(w->full, p->n_out) || !MAKE(x->lanes.in.end, p->n_in) ||
         !MAKE(x->lanes.out.end, p->n_out))
         return false;
     x->lanes.in.n = p->n_in;
@@ -249,17 +246,17 @@ static int later_tag(const struct cpl_executor *x, int32_t wave)
 /* Posts a receive on in-edge e. */
 static void receive(struct cpl_executor *x, int32_t e, unsigned char *to, int64_t bytes, int tag)
 {
-    int k = x->run.n_receives++;
-    x->wires.received[k] = e;
-    note_start(x,
-               PMPI_Irecv(to, (int)bytes, MPI_BYTE, x->relay.slice.in_from[e], tag, x->comm,
-                          &x->wires.receive[k]),
-               &x->wires.receive[k]);
+    MPI_Request *request = &x->wires.receive[e];
+    x->run.n_receives++;
+    note_start(
+        x, PMPI_Irecv(to, (int)bytes, MPI_BYTE, x->relay.slice.in_from[e], tag, x->comm, request),
+        request);
 }
 
 static void post_receives(struct cpl_executor *x)
 {
     for (int32_t e = 0; e < x->relay.slice.n_in; e++) {
+        x->wires.receive[e] = MPI_REQUEST_NULL;
         if (x->in[e].lane)
             x->wires.lane[x->run.n_lanes++] = e;
         else
@@ -268,9 +265,9 @@ static void post_receives(struct cpl_executor *x)
     }
 }
 
-static int64_t riding_bytes(uint32_t length)
+static int64_t riding_bytes(int32_t length)
 {
-    return length == LENGTH_STRAIGHT ? 0 : length;
+    return length == CPL_STRAIGHT ? 0 : length;
 }
 
 /* Finds the lengths of out-edge e's segments and their sum. Returns whether any differs from the
@@ -282,9 +279,9 @@ static bool update_lengths(struct cpl_executor *x, int32_t e)
     int64_t bytes = 0;
     for (int32_t s = p->out_first[e]; s < p->out_first[e + 1]; s++) {
         int32_t source = p->out_source[s];
-        uint32_t length =
-            source >= 0 ? x->in_length[source]
-                        : (uint32_t)x->run.payloads.size(x->run.payloads.context, -1 - source);
+        int32_t length = source >= 0
+                             ? x->in_length[source]
+                             : (int32_t)x->run.payloads.size(x->run.payloads.context, -1 - source);
         changed |= length != x->out_length[s];
         x->out_length[s] = length;
         bytes += riding_bytes(length);
@@ -437,9 +434,8 @@ static void deliver(struct cpl_executor *x, int32_t e)
     for (int32_t s = p->in_first[e]; s < p->in_first[e + 1]; s++) {
         if (p->in_owner[s] < 0)
             continue;
-        int64_t bytes = x->in_length[s] == LENGTH_STRAIGHT ? CPL_STRAIGHT : x->in_length[s];
         note_error(x, x->run.payloads.deliver(x->run.payloads.context, p->in_owner[s],
-                                              payload + x->in_offset[s], bytes));
+                                              payload + x->in_offset[s], x->in_length[s]));
         n_delivered++;
         delivered += riding_bytes(x->in_length[s]);
     }
@@ -492,7 +488,7 @@ static void take_arrivals(struct cpl_executor *x, int n, int code)
         return;
     }
     for (int k = 0; k < n; k++) {
-        int32_t e = x->wires.received[x->wires.arrived[k]];
+        int32_t e = x->wires.arrived[k];
         struct end *in = &x->in[e];
         int received = 0;
         if (code == MPI_ERR_IN_STATUS && x->wires.status[k].MPI_ERROR != MPI_SUCCESS) {
@@ -531,7 +527,7 @@ static void give_back_slots(struct cpl_executor *x)
 static bool look_at_mpi(struct cpl_executor *x)
 {
     const struct wires *w = &x->wires;
-    int n = 0, code = PMPI_Testsome(x->run.n_receives, w->receive, &n, w->arrived, w->status);
+    int n = 0, code = PMPI_Testsome(x->relay.slice.n_in, w->receive, &n, w->arrived, w->status);
     if (n == 0 || (n == MPI_UNDEFINED && x->run.n_lanes > 0))
         return false;
     take_arrivals(x, n, code);
@@ -576,7 +572,7 @@ int cpl_executor_wait(struct cpl_executor *x)
                 cpl_progress_pause(n_idle);
         } else {
             int code =
-                cpl_collective_waitsome(x->run.n_receives, w->receive, &n, w->arrived, w->status);
+                cpl_collective_waitsome(x->relay.slice.n_in, w->receive, &n, w->arrived, w->status);
             take_arrivals(x, n, code);
         }
     }

@@ -1,8 +1,7 @@
 /* The executor: carries one exchange by this rank's slice of a plan.
  *
  * All receives are posted first; every combined message leaves as soon as its segments are at hand.
- * A payload is copied once into a combined message, once from message to message at each
- * intermediate, and once out. Nothing is allocated unless payloads have outgrown the buffers.
+ * Nothing is allocated unless payloads have outgrown the buffers.
  *
  * On the wire a combined message is: flags and exchange number (two 32-bit words), when the lengths
  * differ from those of the edge's last message the table of lengths, and the payloads of its
@@ -22,8 +21,7 @@
 
 struct cpl_executor;
 
-/* Size of a payload that does not ride in combined messages this time, but is sent straight by the
- * caller. */
+/* Size of a payload that the caller sends straight this time. */
 #define CPL_STRAIGHT INT64_C(-1)
 
 /* The largest payload that may ride. */

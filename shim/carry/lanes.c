@@ -47,11 +47,12 @@ static struct lane_line *line_at(const struct opening *o, int64_t at)
     return (struct lane_line *)(void *)(o->memory + at);
 }
 
-/* The rank in the node at the other end; MPI_UNDEFINED on another node, or too large for lanes. */
+/* The rank in the node at the other end; MPI_UNDEFINED on another node, without room, or too
+ * large for lanes. */
 static int peer_of(const struct opening *o, const struct cpl_lane_end *end)
 {
     int peer = MPI_UNDEFINED;
-    if (end->lane.room <= CPL_LANE_MOST)
+    if (end->lane.room > 0 && end->lane.room <= CPL_LANE_MOST)
         PMPI_Group_translate_ranks(o->all, 1, &end->rank, o->on_node, &peer);
     return peer;
 }

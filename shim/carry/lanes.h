@@ -1,7 +1,6 @@
-/* Opening lanes (lane.h): memory that the ranks of a node share, one piece for all lanes of a node
- * that are opened together. It has no name any more once all have opened it, so nothing stays when
- * a process dies. Whether ranks share memory is tried, not believed: where one of them cannot open
- * the lanes, nobody has any, all go on by MPI, and one line says why. */
+/* Opening lanes (lane.h): one piece of memory for all lanes of a node that are opened together. It
+ * has no name any more once all have opened it, so nothing stays when a process dies. Where one
+ * rank cannot open its lanes nobody has any, all go on by MPI, and one line says why. */
 #ifndef CARPOOL_LANES_H
 #define CARPOOL_LANES_H
 
@@ -31,7 +30,7 @@ struct cpl_lanes {
     int64_t bytes;
 };
 
-/* Opens a lane for each end whose other end is on the same node, and whose room is at most
+/* Opens a lane for each end whose other end is on the same node, and whose room is 1 to
  * CPL_LANE_MOST; the others' `shared` becomes NULL. able: false when this rank cannot take part.
  * Returns false on all ranks when one failed: no lane is open then. Where CARPOOL_LANES says so
  * none is opened, which is no failure. Collective over comm, whose errors return. */

@@ -25,27 +25,9 @@ static void begin(struct cpl_comm_state *state)
     state->line = cpl_memory_need(sizeof *state->line, "a communicator");
 }
 
-static void acknowledge(void *context, const struct cpl_segment *segment)
-{
-    struct cpl_comm_state *state = context;
-    struct cpl_segment answer = {.source = state->rank,
-                                 .dest = segment->source,
-                                 .number = segment->number,
-                                 .flags = CPL_SEGMENT_ACKNOWLEDGES,
-                                 .slot = CPL_NO_SLOT};
-    if (segment->source == state->rank)
-        cpl_sending_acknowledged(&state->line->synchronous, state->rank, segment->number);
-    else
-        cpl_combined_send(&state->line->combined, (const unsigned char *)&answer, sizeof answer);
-}
-
 static void deliver(void *context, const struct cpl_segment *segment, const unsigned char *payload)
 {
-    struct cpl_comm_state *state = context;
-    if (segment->flags & CPL_SEGMENT_ACKNOWLEDGES)
-        cpl_sending_acknowledged(&state->line->synchronous, segment->source, segment->number);
-    else
-        cpl_match_deliver(&state->line->match, segment, payload);
+    cpl_match_deliver(&((struct cpl_comm_state *)context)->line->match, segment, payload);
 }
 
 bool cpl_line_open(struct cpl_comm_state *state)
@@ -60,9 +42,7 @@ bool cpl_line_open(struct cpl_comm_state *state)
                            (double)cpl_context.settings.hold * 1e-6) ||
         !cpl_match_init(&line->match, state->size, state->private_comm))
         return false;
-    line->match.acknowledge = acknowledge;
     line->match.drop = cpl_request_drop;
-    line->match.context = state;
     line->next_number = calloc((size_t)state->size, sizeof *line->next_number);
     return line->next_number;
 }
@@ -122,7 +102,7 @@ void cpl_line_drain(struct cpl_comm_state *state)
     while (!quiet) {
         MPI_Request request;
         do {
-            cpl_combined_release(&line->combined);
+            cpl_combined_release(&line->combined, true);
             cpl_embed_release(state, true);
         } while (cpl_combined_poll(&line->combined));
         int64_t mine[2] = {line->combined.sent, line->combined.received};

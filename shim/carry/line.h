@@ -22,8 +22,7 @@ struct cpl_line {
     struct cpl_combined combined;
     struct cpl_embed embed;
     struct cpl_match match;
-    uint32_t *next_number;               /* per rank: number of the next message to it */
-    struct cpl_synchronous *synchronous; /* sends that wait for acknowledgements */
+    uint32_t *next_number; /* per rank: number of the next message to it */
 };
 
 /* cpl_line_open begins to receive combined messages, and makes room for matching; false when memory

@@ -93,16 +93,25 @@ static void expect_payload(struct cpl_match *match, struct cpl_receive *receive,
         finish(match, receive);
 }
 
+/* A message has been matched: its sender may know. */
+static void acknowledge(const struct cpl_match *match, const struct cpl_segment *segment)
+{
+    MPI_Request request;
+    if (segment->flags & CPL_SEGMENT_SYNCHRONOUS &&
+        PMPI_Irecv(NULL, 0, MPI_BYTE, segment->source, cpl_synchronous_tag(segment->number),
+                   match->private_comm, &request) == MPI_SUCCESS)
+        PMPI_Request_free(&request);
+}
+
 /* Completes a match of a message and a receive. */
-static void found(struct cpl_match *match, struct cpl_receive *receive,
+static void found(const struct cpl_match *match, struct cpl_receive *receive,
                   const struct cpl_segment *segment)
 {
     int64_t room = cpl_span_bytes(&receive->span);
     receive->from = segment->source;
     receive->from_tag = segment->tag;
     receive->bytes = segment->bytes < room ? segment->bytes : room;
-    if (segment->flags & CPL_SEGMENT_SYNCHRONOUS)
-        match->acknowledge(match->context, segment);
+    acknowledge(match, segment);
 }
 
 static void take_payload(struct cpl_match *match, struct cpl_receive *receive,
@@ -205,17 +214,11 @@ static struct cpl_receive *find_receive(const struct cpl_match *match,
 
 struct cpl_arrival *cpl_match_probe(const struct cpl_match *match, int source, int tag)
 {
-    struct cpl_arrival *arrival;
-    if (source == MPI_ANY_SOURCE) {
-        for (arrival = match->unexpected; arrival; arrival = arrival->next)
-            if (fits(source, tag, &arrival->segment))
-                return arrival;
-        return NULL;
-    }
-    for (arrival = match->sources[source].unexpected; arrival; arrival = arrival->next_of)
-        if (fits(source, tag, &arrival->segment))
-            return arrival;
-    return NULL;
+    const bool any = source == MPI_ANY_SOURCE;
+    struct cpl_arrival *arrival = any ? match->unexpected : match->sources[source].unexpected;
+    while (arrival && !fits(source, tag, &arrival->segment))
+        arrival = any ? arrival->next : arrival->next_of;
+    return arrival;
 }
 
 /* ---- matching ---- */
@@ -239,19 +242,6 @@ static int poll_awaited(struct cpl_match *match)
             receive_arrival(match, arrival->receive, arrival);
     }
     return n;
-}
-
-/* Gives a receive a message that has waited. */
-static void take_arrival(struct cpl_match *match, struct cpl_receive *receive,
-                         struct cpl_arrival *arrival)
-{
-    found(match, receive, &arrival->segment);
-    if (arrival->awaited) {
-        arrival->receive = receive;
-        cpl_type_keep(&receive->span.type);
-        return;
-    }
-    receive_arrival(match, receive, arrival);
 }
 
 /* Keeps a message whose turn it is, for a receive that may be there, until its payload's turn. */
@@ -332,8 +322,7 @@ void cpl_match_take(struct cpl_match *match, struct cpl_arrival *arrival)
 {
     dequeue_arrival(match, arrival);
     DL_APPEND2(match->taken, arrival, prev_of, next_of);
-    if (arrival->segment.flags & CPL_SEGMENT_SYNCHRONOUS)
-        match->acknowledge(match->context, &arrival->segment);
+    acknowledge(match, &arrival->segment);
     arrival->segment.flags &= ~(uint32_t)CPL_SEGMENT_SYNCHRONOUS;
 }
 
@@ -361,7 +350,13 @@ void cpl_match_post(struct cpl_match *match, struct cpl_receive *receive)
         return;
     }
     dequeue_arrival(match, arrival);
-    take_arrival(match, receive, arrival);
+    found(match, receive, &arrival->segment);
+    if (arrival->awaited) {
+        arrival->receive = receive;
+        cpl_type_keep(&receive->span.type);
+    } else {
+        receive_arrival(match, receive, arrival);
+    }
 }
 
 bool cpl_match_cancel(struct cpl_receive *receive)

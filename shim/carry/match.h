@@ -1,11 +1,10 @@
 /* The matching engine of one managed communicator (doc/point-to-point.md): puts messages in the
  * order in which they were sent and matches them with receives by MPI's rules.
  *
- * Messages come in as segments, numbered by their source; different sources come in any order. A
- * receive takes the oldest message that fits, a message the oldest receive. Both wait in queues by
- * source. Cost: O(1) where the messages of a source come in order and their tags in the order in
- * which receives were posted, whatever other sources do; otherwise, and with MPI_ANY_SOURCE, the
- * length of the queues. Memory of small messages that had to wait is used again. */
+ * A receive takes the oldest message that fits, a message the oldest receive. Both wait in queues
+ * by source. Cost: O(1) where the messages of a source come in order and their tags in the order in
+ * which receives were posted; otherwise, and with MPI_ANY_SOURCE, the length of the queues. Memory
+ * of small messages that had to wait is used again. */
 #ifndef CARPOOL_MATCH_H
 #define CARPOOL_MATCH_H
 
@@ -17,33 +16,34 @@
 #include <stdint.h>
 
 enum {
-    CPL_SEGMENT_STRAIGHT = 1,    /* the payload follows as an MPI message of its own */
-    CPL_SEGMENT_SYNCHRONOUS = 2, /* the sender waits for an acknowledgement that it was matched */
-    CPL_SEGMENT_ACKNOWLEDGES =
-        4 /* not a message, but the acknowledgement that message `number` was matched */
+    CPL_SEGMENT_STRAIGHT = 1,   /* the payload follows as an MPI message of its own */
+    CPL_SEGMENT_SYNCHRONOUS = 2 /* so does an empty synchronous one, received once it is matched */
 };
 
 #define CPL_NO_SLOT INT32_MIN
 
-/* Tag of payloads that go straight, on the private communicator. Payloads of one source come in the
- * order of their segments' numbers. Those whose segments wait for a receive are taken out of MPI's
- * queue in that order (MPI_Improbe), so one tag is enough. */
+/* Tag of payloads that go straight, on the private communicator. They come in the order of their
+ * segments' numbers, and are taken out of MPI's queue in that order, so one tag is enough. */
 #define CPL_STRAIGHT_TAG 2000
 
-/* The head of a segment, that is of a message as it travels. payload_bytes bytes of payload follow,
- * padded to a multiple of 8. */
+/* Tag of the empty message that tells a sender, by MPI, that its synchronous message of a number
+ * was matched. They are matched in any order. */
+static inline int cpl_synchronous_tag(uint32_t number)
+{
+    return 16384 + (int)(number % 16384);
+}
+
+/* The head of a segment; payload_bytes bytes follow, padded to a multiple of 8. */
 struct cpl_segment {
     int32_t source;
     int32_t dest;
     int32_t tag;
-    uint32_t
-        number; /* number of the message among those from source to dest on this communicator */
+    uint32_t number; /* among the messages from source to dest on this communicator */
     uint32_t flags;
-    int32_t slot; /* position in the edge of the combined message; CPL_NO_SLOT: the segment does not
-                     go by a plan */
-    uint32_t payload_bytes; /* bytes of payload behind the head */
-    int32_t unused;         /* always 0 */
-    int64_t bytes;          /* bytes of the whole message */
+    int32_t slot; /* in the combined message's edge; CPL_NO_SLOT: it does not go by a plan */
+    uint32_t payload_bytes;
+    int32_t unused; /* always 0 */
+    int64_t bytes;  /* bytes of the whole message */
 };
 
 /* Bytes that a segment takes as it travels. */
@@ -70,14 +70,13 @@ struct cpl_receive {
 
 /* A message that no receive has taken yet. */
 struct cpl_arrival {
-    struct cpl_arrival *prev, *next;       /* among all unexpected messages */
-    struct cpl_arrival *prev_of, *next_of; /* among the unexpected or early messages of its source,
-                                              those taken out or the spare ones */
+    struct cpl_arrival *prev, *next; /* among all unexpected messages */
+    struct cpl_arrival *prev_of,
+        *next_of; /* of its source: unexpected or early; or taken or spare */
     struct cpl_arrival *prev_awaited, *next_awaited;
     bool awaited;        /* its payload goes straight and has not been taken out of MPI's queue */
     MPI_Message message; /* handle of a straight payload that was taken out, or of a message */
-    struct cpl_receive
-        *receive; /* the receive that took the message while its payload was awaited */
+    struct cpl_receive *receive; /* that took the message while its payload was awaited */
     struct cpl_segment segment;
     size_t room;
     unsigned char payload[];
@@ -94,26 +93,20 @@ struct cpl_match_source {
 
 struct cpl_match {
     int size;
-    MPI_Comm private_comm; /* communicator of straight payloads */
+    MPI_Comm private_comm; /* communicator of straight payloads and acknowledgements */
     struct cpl_match_source *sources;
     struct cpl_receive *posted_any; /* receives with MPI_ANY_SOURCE, in the order of posting */
-    struct cpl_receive
-        *straight; /* receives that are matched and whose straight payload is under way */
-    struct cpl_arrival *unexpected; /* messages of all sources without a receive, in the order in
-                                       which their turn came */
-    struct cpl_arrival *awaited;    /* messages whose straight payload is awaited, in the order in
-                                       which their turn came */
+    struct cpl_receive *straight;   /* matched, their straight payloads are under way */
+    struct cpl_arrival *unexpected; /* messages of all sources without a receive, and */
+    struct cpl_arrival *awaited;    /* those with awaited payloads, as their turns came */
     struct cpl_arrival *taken;      /* those that the program has a handle of (line.h) */
     struct cpl_arrival *spare;
     uint64_t n_posted; /* receives posted so far */
-    /* Called when a synchronous message has been matched. */
-    void (*acknowledge)(void *context, const struct cpl_segment *segment);
     /* Called when an abandoned receive is done; the owner frees it. */
     void (*drop)(struct cpl_receive *receive);
-    void *context;
 };
 
-/* Returns false when memory ran out. The caller sets acknowledge, drop and context. */
+/* Returns false when memory ran out. The caller sets drop. */
 bool cpl_match_init(struct cpl_match *match, int size, MPI_Comm private_comm);
 
 /* Frees queues; receives that are still posted then belong to no queue. */
@@ -142,8 +135,7 @@ bool cpl_match_cancel(struct cpl_receive *receive);
 /* Whether no receive is open and no message waits. */
 bool cpl_match_is_idle(const struct cpl_match *match);
 
-/* cpl_match_has_straight: whether straight payloads are still to come. cpl_match_poll: checks for
- * them and returns how many have come. */
+/* Whether straight payloads are still to come; looks, and returns how many have come. */
 static inline bool cpl_match_has_straight(const struct cpl_match *match)
 {
     return match->straight || match->awaited;

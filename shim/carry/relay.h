@@ -1,16 +1,14 @@
-/* A relay: what carrying by a plan's slice needs whatever the messages look like. It knows where a
- * payload leaves, what each out-edge waits for, and in which order those leave that wait for no
- * other rank. Its carriers are the executor (executor.h) and combined messages (combined.h);
- * framing, buffers and receiving are theirs.
+/* A relay: what carrying by a plan's slice needs, by the executor (executor.h) or as combined
+ * messages (combined.h): where a payload leaves, what each out-edge waits for, and in which order
+ * those leave that wait for no other rank.
  *
  * An out-edge waits for its sources: in-edges, and this rank's own payloads if it carries any,
  * which together are one source more. When all have come it leaves. How many each still misses is
  * an array of the carrier's, one for each exchange that can be under way at a time.
  *
- * Order of calls: a zeroed struct, cpl_relay_init, any, cpl_relay_free. An exchange begins with
- * cpl_relay_begin; then each source comes once. Cost: O(out-edges) to begin, O(1) for each out-edge
- * that waits for a source that comes; nothing is allocated after cpl_relay_init. Thread rule: one
- * thread. */
+ * From a zeroed struct on: cpl_relay_init, any, cpl_relay_free. An exchange begins with
+ * cpl_relay_begin, O(out-edges); then each source comes once, O(1) for each out-edge that waits for
+ * it. Thread rule: one thread. */
 #ifndef CARPOOL_RELAY_H
 #define CARPOOL_RELAY_H
 
@@ -33,10 +31,8 @@ struct cpl_relay {
     int32_t *out_edge;      /* per out-segment */
     int32_t *waits;         /* per out-edge: how many sources it has */
     int32_t n_own, n_first; /* out-edges with own payloads; those that wait for nothing else */
-    int32_t *own;      /* n_own: the n_first ones, then the others, in the plan's order; another
-                          order of the n_first ones does as well, receivers need not know */
-    int64_t forwarded; /* bytes of payload that its carrier has passed on for others so far, however
-                          many copies */
+    int32_t *own;      /* n_own: the n_first ones, in any order, then the others in the plan's */
+    int64_t forwarded; /* bytes of payload that the executor has passed on, however many copies */
 };
 
 /* Takes over a slice's words. Returns false when memory ran out or the slice is damaged, which the

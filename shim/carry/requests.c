@@ -16,60 +16,22 @@ static struct cpl_request *buckets[N_BUCKETS]; /* by handle; usually of one requ
 
 /* ---- sends on managed communicators ---- */
 
-struct cpl_synchronous *cpl_sending_expect(struct cpl_synchronous **list, int dest, uint32_t number)
-{
-    struct cpl_synchronous *s = calloc(1, sizeof *s);
-    if (!s)
-        return NULL;
-    s->dest = dest;
-    s->number = number;
-    DL_APPEND(*list, s);
-    return s;
-}
-
-void cpl_sending_withdraw(struct cpl_synchronous **list, struct cpl_sending *sending)
-{
-    if (!sending->synchronous)
-        return;
-    DL_DELETE(*list, sending->synchronous);
-    free(sending->synchronous);
-    sending->synchronous = NULL;
-}
-
-void cpl_sending_acknowledged(struct cpl_synchronous **list, int dest, uint32_t number)
-{
-    struct cpl_synchronous *s, *next;
-    DL_FOREACH_SAFE(*list, s, next)
-    {
-        if (s->dest != dest || s->number != number)
-            continue;
-        DL_DELETE(*list, s);
-        s->done = true;
-        if (s->abandoned)
-            free(s);
-        return;
-    }
-}
-
 bool cpl_sending_is_done(struct cpl_sending *sending)
 {
-    int flag = 1;
+    int sent = 1, matched = 1;
     if (sending->inner != MPI_REQUEST_NULL)
-        PMPI_Test(&sending->inner, &flag, MPI_STATUS_IGNORE);
-    return flag && (!sending->synchronous || sending->synchronous->done);
+        PMPI_Test(&sending->inner, &sent, MPI_STATUS_IGNORE);
+    if (sending->matched != MPI_REQUEST_NULL)
+        PMPI_Test(&sending->matched, &matched, MPI_STATUS_IGNORE);
+    return sent && matched;
 }
 
 void cpl_sending_forget(struct cpl_sending *sending)
 {
-    struct cpl_synchronous *s = sending->synchronous;
     if (sending->inner != MPI_REQUEST_NULL)
         PMPI_Request_free(&sending->inner);
-    sending->synchronous = NULL;
-    if (!s)
-        return;
-    s->abandoned = true; /* the acknowledgement will free it */
-    if (s->done)
-        free(s);
+    if (sending->matched != MPI_REQUEST_NULL)
+        PMPI_Request_free(&sending->matched);
 }
 
 /* ---- requests ---- */
@@ -98,33 +60,13 @@ static void add(struct cpl_request *request)
     cpl_context.requests.n++;
 }
 
-/* The query function of the generalized requests. MPI calls it only at the end, when nobody looks
- * at the result. */
-static int query(void *extra, MPI_Status *status)
-{
-    (void)extra;
-    cpl_match_status(status, MPI_UNDEFINED, MPI_UNDEFINED, 0, false);
-    return MPI_SUCCESS;
-}
-
-static int do_nothing(void *extra)
-{
-    (void)extra;
-    return MPI_SUCCESS;
-}
-
-static int cancel(void *extra, int complete)
-{
-    (void)extra, (void)complete;
-    return MPI_SUCCESS;
-}
-
-/* A request with a handle that nobody has. */
+/* A request with a handle that nobody has: of a persistent receive, which is never started. */
 static struct cpl_request *new_request(void)
 {
     struct cpl_request *request = cpl_memory_need(sizeof *request, "a request");
     int tries = 0;
-    while (PMPI_Grequest_start(query, do_nothing, cancel, NULL, &request->handle) != MPI_SUCCESS)
+    while (PMPI_Recv_init(NULL, 0, MPI_BYTE, 0, 0, cpl_context.comms.self, &request->handle) !=
+           MPI_SUCCESS)
         cpl_memory_wait(&tries, "a request");
     add(request);
     return request;
@@ -141,27 +83,19 @@ void cpl_request_activate(struct cpl_request *request, MPI_Comm comm, bool recei
     cpl_context.busy.n_active_requests++;
 }
 
-/* What MPI gives for a receive from MPI_PROC_NULL: MPICH 4.0.2 does not give what the standard
- * says.
- */
-static MPI_Status null_status(void)
-{
-    struct cpl_open_requests *all = &cpl_context.requests;
-    MPI_Request request;
-    int done = 0;
-    if (!all->knows_null &&
-        PMPI_Irecv(&done, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &request) == MPI_SUCCESS)
-        PMPI_Test(&request, &done, &all->null_status);
-    all->knows_null |= done;
-    return all->null_status;
-}
-
+/* As MPI does: MPICH 4.0.2's status is not the standard's. */
 void cpl_request_end_null(struct cpl_request *request)
 {
-    const MPI_Status status = null_status();
-    request->sending = (struct cpl_sending){.inner = MPI_REQUEST_NULL};
-    request->receive = (struct cpl_receive){.from = status.MPI_SOURCE,
-                                            .from_tag = status.MPI_TAG,
+    struct cpl_open_requests *all = &cpl_context.requests;
+    MPI_Request null;
+    int done = 0;
+    if (!all->knows_null &&
+        PMPI_Irecv(&done, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &null) == MPI_SUCCESS)
+        PMPI_Test(&null, &done, &all->null_status);
+    all->knows_null |= done;
+    request->sending = CPL_SENT;
+    request->receive = (struct cpl_receive){.from = all->null_status.MPI_SOURCE,
+                                            .from_tag = all->null_status.MPI_TAG,
                                             .inner = MPI_REQUEST_NULL,
                                             .done = true};
 }
@@ -182,7 +116,7 @@ struct cpl_request *cpl_request_make_complete_send(void)
     struct cpl_request *request = new_request();
     request->active = request->shared = true;
     request->comm = MPI_COMM_WORLD;
-    request->sending.inner = MPI_REQUEST_NULL;
+    request->sending = CPL_SENT;
     cpl_context.requests.complete_send = request;
     return request;
 }
@@ -257,19 +191,16 @@ static void look_at_mpi(int n, struct cpl_request **open)
 {
     MPI_Request inner[MOST_LOOKED];
     MPI_Status status;
-    for (int at, done = n > 0; done;) {
+    while (n > 0) {
         for (int k = 0; k < n; k++)
             inner[k] = open[k]->receive.inner;
-        at = MPI_UNDEFINED;
-        int error = PMPI_Testany(n, inner, &at, &done, &status);
-        done = (done || error != MPI_SUCCESS) && at != MPI_UNDEFINED;
-        if (!done)
+        int at = MPI_UNDEFINED, done = 0, error = PMPI_Testany(n, inner, &at, &done, &status);
+        if ((!done && error == MPI_SUCCESS) || at == MPI_UNDEFINED)
             return;
         open[at]->receive.inner = inner[at];
         open[at]->receive.error = error;
         end_by_mpi(open[at], &status);
         open[at] = open[--n];
-        done = n > 0;
     }
 }
 
@@ -382,7 +313,6 @@ void cpl_request_end(void)
     for (int k = 0; k < N_BUCKETS; k++)
         for (struct cpl_request *request; (request = buckets[k]);) {
             buckets[k] = request->next;
-            PMPI_Grequest_complete(request->handle);
             PMPI_Request_free(&request->handle);
             free(request);
         }

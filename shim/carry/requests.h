@@ -1,14 +1,6 @@
-/* The requests that the shim completes itself (doc/point-to-point.md), and their handles; what a
- * send on a managed communicator still waits for.
- *
- * The handle of a managed receive, synchronous send or neighborhood collective is that of a
- * generalized request of MPI, which MPI never completes. The intercepted completion calls look up
- * here what it stands for, and when the program has completed it the handle is used again. All
- * managed sends that are complete at once share one handle, as MPI's do. Persistent requests keep
- * the handles that MPI gave them.
- *
- * Cost: nothing is allocated once there are as many requests as are open at a time; a handle is
- * found by hashing. Thread rule: one thread. */
+/* The requests that the shim completes itself (doc/point-to-point.md, Requests), and what a send on
+ * a managed communicator still waits for. Nothing is allocated once there are as many requests as
+ * are open at a time; a handle is found by hashing. Thread rule: one thread. */
 #ifndef CARPOOL_REQUESTS_H
 #define CARPOOL_REQUESTS_H
 
@@ -18,40 +10,19 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-/* A synchronous send: it is complete when its message has been matched. */
-struct cpl_synchronous {
-    struct cpl_synchronous *prev, *next;
-    int dest;
-    uint32_t number;
-    bool done;
-    bool abandoned; /* nobody waits for the send any more */
-};
-
-/* What a send still waits for: an MPI request (for a straight payload), an acknowledgement, or
- * neither. */
+/* What a send still waits for: requests of MPI, for a straight payload and for the match of a
+ * synchronous one; MPI_REQUEST_NULL: not for that. */
 struct cpl_sending {
-    MPI_Request inner;
-    struct cpl_synchronous *synchronous;
+    MPI_Request inner, matched;
 };
+#define CPL_SENT ((struct cpl_sending){MPI_REQUEST_NULL, MPI_REQUEST_NULL})
 
-/* Whether a payload is above the size limit: it travels as a message of its own, straight from the
- * program's buffer. */
+/* Whether a payload is above the size limit, and goes straight from the program's buffer. */
 #define CPL_MOST_SEGMENT_BYTES (16 << 10) /* payloads above always do */
 static inline bool cpl_goes_straight(int64_t bytes)
 {
     return bytes > CPL_MOST_SEGMENT_BYTES || bytes > cpl_context.settings.size_limit;
 }
-
-/* Makes a send to dest wait for the acknowledgement of its message `number`. Returns NULL when
- * memory ran out. */
-struct cpl_synchronous *cpl_sending_expect(struct cpl_synchronous **list, int dest,
-                                           uint32_t number);
-
-/* The message was not sent after all: removes the expectation. */
-void cpl_sending_withdraw(struct cpl_synchronous **list, struct cpl_sending *sending);
-
-/* The acknowledgement has come: the message was matched. */
-void cpl_sending_acknowledged(struct cpl_synchronous **list, int dest, uint32_t number);
 
 /* Whether a send is complete. */
 bool cpl_sending_is_done(struct cpl_sending *sending);
@@ -66,7 +37,7 @@ struct cpl_request {
     struct cpl_request *next; /* next request with the same hash */
     struct cpl_request *next_spare;
     bool active;     /* it is managed, and the program has not completed it */
-    bool persistent; /* its handle is MPI's; false: the shim's */
+    bool persistent; /* its handle is MPI's, it is first in a struct cpl_persistent */
     bool shared;     /* it stands for all sends that are complete */
     bool receives;
     bool sends;      /* one request may receive and send */
@@ -101,20 +72,18 @@ static inline MPI_Request cpl_request_complete_send(void)
 /* Activates a persistent request, because it is started as a managed one. */
 void cpl_request_activate(struct cpl_request *request, MPI_Comm comm, bool receives);
 
-/* cpl_request_open_collective: makes a request that was just activated as a receiving one stand for
- * a neighborhood collective. cpl_request_close_collective: that is done, with an error or
- * MPI_SUCCESS. */
+/* A request that was just activated as a receiving one stands for a collective; that is done, with
+ * an error or MPI_SUCCESS. */
 void cpl_request_open_collective(struct cpl_request *request);
 void cpl_request_close_collective(struct cpl_request *request, int error);
 
-/* Makes a request that was just activated as a receiving one stand for a receive of MPI's, by its
- * handle. `came` is called when it is over, with source and tag in its receive; or, with
- * receive.abandoned, when the program frees it before. */
+/* A request that was just activated as a receiving one stands for a receive of MPI's. `came` is
+ * called when it is over, with source and tag in its receive; or, with receive.abandoned, when the
+ * program frees it before. */
 void cpl_request_watch(struct cpl_request *request, MPI_Request inner,
                        void (*came)(struct cpl_request *request));
 
-/* The request with a handle; NULL: it is MPI's. cpl_request_active: the same, but only if it is
- * active. */
+/* The request with a handle, the second only an active one; NULL: it is MPI's. */
 struct cpl_request *cpl_request_find(MPI_Request handle);
 static inline struct cpl_request *cpl_request_active(MPI_Request handle)
 {
@@ -126,10 +95,9 @@ static inline struct cpl_request *cpl_request_active(MPI_Request handle)
     return request && request->active ? request : NULL;
 }
 
-/* Whether an active request is done; fills the status of a done request. cpl_request_look asks MPI
- * about all active ones of an array that MPI carries out (n handles, of which any may be MPI's
- * own), at once: each single question would make all of MPI go on. cpl_request_is_known_done asks
- * nobody. Local. */
+/* Whether an active request is done. cpl_request_look asks MPI about all of n handles that stand
+ * for receives of MPI's, at once: each single question would make all of MPI go on.
+ * cpl_request_is_known_done does not ask about these. cpl_request_status: of a done one. Local. */
 bool cpl_request_find_done(struct cpl_request *request);
 static inline bool cpl_request_comes(const struct cpl_request *request)
 {
@@ -148,8 +116,7 @@ void cpl_request_status(const struct cpl_request *request, MPI_Status *status);
  * error; calls no error handler. */
 int cpl_request_settle(struct cpl_request *request, MPI_Request *handle, MPI_Status *status);
 
-/* The same of a send that is complete, whose status nobody wants. Returns false if the request is
- * another one. */
+/* The same without a status, of a send that was complete at once; false: it is another request. */
 static inline bool cpl_request_settle_sent(const struct cpl_request *request, MPI_Request *handle)
 {
     if (!request->shared)
@@ -159,18 +126,18 @@ static inline bool cpl_request_settle_sent(const struct cpl_request *request, MP
     return true;
 }
 
-/* Frees an active request that is not persistent for the program; its transfer goes on until it is
- * done. A request of a collective, which MPI does not allow to be freed, is waited for. */
+/* Frees an active request that is not persistent for the program; its transfer goes on. One of a
+ * collective, which MPI does not allow to be freed, is waited for. */
 void cpl_request_free(struct cpl_request *request, MPI_Request *handle);
 
-/* From now on nobody waits for an active request; its transfer goes on. Local. */
+/* Nobody waits for an active request from now on; its transfer goes on. Local. */
 void cpl_request_abandon(struct cpl_request *request);
 
-/* Frees an abandoned receive, which is done. */
+/* Frees the receive of a request that nobody waits for (match.h), which is done. */
 void cpl_request_drop(struct cpl_receive *receive);
 
-/* ---- persistent requests: one keeps the handle that MPI gave it. What the shim carries is not
- * started in MPI; completion calls find it here. Its kind starts it and frees it. ---- */
+/* ---- persistent requests keep the handles that MPI gave them; what the shim carries is not
+ * started in MPI ---- */
 
 struct cpl_persistent;
 
@@ -182,7 +149,7 @@ struct cpl_persistent_kind {
     bool is_waited_for; /* freeing it while it is active, which MPI does not allow, waits for it */
 };
 
-/* A persistent request. Kinds embed it as the first member of their own struct. */
+/* Kinds embed it as the first member of their own struct. */
 struct cpl_persistent {
     struct cpl_request request; /* must be first: what a handle leads to */
     const struct cpl_persistent_kind *kind;
@@ -193,16 +160,15 @@ struct cpl_persistent {
 void cpl_persistent_add(struct cpl_persistent *p, const struct cpl_persistent_kind *kind,
                         MPI_Request handle);
 
-/* cpl_persistent_find: the request with a handle, NULL: there is none. cpl_persistent_forget:
- * forgets a request and frees its memory. */
+/* The request with a handle, NULL: there is none; forgets one and frees its memory. */
 struct cpl_persistent *cpl_persistent_find(MPI_Request handle);
 void cpl_persistent_forget(struct cpl_persistent *p);
 
 /* Starts a request, of any kind or MPI's. Returns MPI's error codes. */
 int cpl_persistent_start(MPI_Request *request);
 
-/* The program frees a request, active or not: its handle is MPI's again, and an active transfer
- * goes on. Does nothing if the request is not one that was added. */
+/* The program frees a request, active or not, of any kind or MPI's: its handle is MPI's again, and
+ * an active transfer goes on. */
 void cpl_persistent_free(MPI_Request request);
 
 /* Forgets all persistent requests. */
@@ -213,12 +179,9 @@ extern const struct cpl_hooks cpl_request_hooks;
 /* Gives all handles back to MPI. */
 void cpl_request_end(void);
 
-/* ---- buffered.c: sends from copies in the shim's memory: payloads above the size limit that are
- * complete for the program as soon as they are copied, as MPI_Bsend and its relatives promise and
- * MPI_Isendrecv_replace needs. MPI_Isend sends the copy.
- *
- * The program's attached buffer is not used, but its size counts: a buffered send for which it has
- * no room is refused, as MPI does. ---- */
+/* ---- buffered.c: payloads above the size limit that MPI_Isend sends from copies in the shim's
+ * memory, for MPI_Bsend and its relatives and MPI_Isendrecv_replace. The program's attached buffer
+ * is not used, but a buffered send for which it has no room is refused, as MPI does. ---- */
 
 /* The program has attached a buffer of size bytes (INT64_MAX: any number; 0: it has detached it);
  * or one of a communicator, whose size does not count. Local. */
@@ -226,26 +189,23 @@ void cpl_buffered_attach(int64_t size);
 void cpl_buffered_attach_to_comm(bool yes);
 
 /* Waits, while polling, until all buffered messages on a communicator have been sent;
- * MPI_COMM_NULL: on all. */
+ * MPI_COMM_NULL: on all. The second makes a request that is complete then, and when MPI has
+ * completed `inner`; returns MPI_SUCCESS or MPI_ERR_NO_MEM. */
 void cpl_buffered_flush(MPI_Comm of);
-
-/* The same without waiting: makes a request that is complete then, and when MPI has completed
- * `inner`. Returns MPI_SUCCESS or MPI_ERR_NO_MEM. Local. */
 int cpl_buffered_iflush(MPI_Comm of, MPI_Request inner, MPI_Request *request);
 
 /* Whether the attached buffers have room for a buffered send of `bytes` bytes. */
 bool cpl_buffered_has_room(int64_t bytes);
 
-/* Copies the data and sends it on comm. `of`: it is a buffered send of the program on that
- * communicator, and counts against the attached buffer; MPI_COMM_NULL: it is none. Returns
- * MPI_SUCCESS or MPI's error. */
+/* Copies the data and sends it on comm. `of`: where the program has sent it, buffered: it counts
+ * against the attached buffer; MPI_COMM_NULL: it does not. Returns MPI_SUCCESS or MPI's error. */
 int cpl_buffered_send(const struct cpl_span *span, int dest, int tag, MPI_Comm comm, MPI_Comm of);
 
 /* Whether sends from copies are under way on a communicator. Local. */
 bool cpl_buffered_any(MPI_Comm comm);
 
-/* A buffered send on a communicator that is not managed: makes its request, which is complete, with
- * MPI's result in *result. Returns false when the call is to go to MPI, which refuses it. */
+/* A buffered send on a communicator that is not managed: *request is complete, *result MPI's.
+ * False: the call is to go to MPI, which refuses it. */
 bool cpl_buffered_isend(const void *buffer, MPI_Count count, MPI_Datatype type, int dest, int tag,
                         MPI_Comm comm, MPI_Request *request, int *result);
 

@@ -201,8 +201,8 @@ bool cpl_pt2pt_drain(struct cpl_comm_state *state)
     struct cpl_pt2pt *p = state->pt2pt;
     cpl_pt2pt_abandon(p);
     cpl_line_drain(state);
-    bool busy = !cpl_match_is_idle(&p->line->match) || p->line->synchronous || p->batch.n > 0 ||
-                p->following.signature || cpl_buffered_any(state->private_comm);
+    bool busy = !cpl_match_is_idle(&p->line->match) || p->batch.n > 0 || p->following.signature ||
+                cpl_buffered_any(state->private_comm);
     state->balance = (struct cpl_balance){.n = 0};
     return cpl_agree_all(state->private_comm, !busy);
 }

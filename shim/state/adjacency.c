@@ -32,28 +32,21 @@ static bool query_dist_graph(MPI_Comm comm, struct cpl_adjacency *a)
     return done;
 }
 
-static bool query_graph(MPI_Comm comm, struct cpl_adjacency *a)
+/* A grid has two neighbours a dimension: the one below, then the one above. */
+static bool query_both_ways(MPI_Comm comm, bool is_grid, int rank, struct cpl_adjacency *a)
 {
-    int rank, n;
-    PMPI_Comm_rank(comm, &rank);
-    if (PMPI_Graph_neighbors_count(comm, rank, &n) != MPI_SUCCESS || !allocate_peers(a, n, n) ||
-        PMPI_Graph_neighbors(comm, rank, n, a->in.peer) != MPI_SUCCESS)
+    int n = 0;
+    if ((is_grid ? PMPI_Cartdim_get(comm, &n) : PMPI_Graph_neighbors_count(comm, rank, &n)) !=
+        MPI_SUCCESS)
         return false;
-    memcpy(a->out.peer, a->in.peer, (size_t)n * sizeof(int));
-    return true;
-}
-
-/* Two neighbours a dimension: the one below, then the one above. */
-static bool query_cart(MPI_Comm comm, struct cpl_adjacency *a)
-{
-    int n_dims;
-    if (PMPI_Cartdim_get(comm, &n_dims) != MPI_SUCCESS ||
-        !allocate_peers(a, 2 * n_dims, 2 * n_dims))
+    n *= is_grid ? 2 : 1;
+    if (!allocate_peers(a, n, n) ||
+        (!is_grid && PMPI_Graph_neighbors(comm, rank, n, a->in.peer) != MPI_SUCCESS))
         return false;
-    for (int d = 0; d < n_dims; d++)
-        if (PMPI_Cart_shift(comm, d, 1, &a->in.peer[2 * d], &a->in.peer[2 * d + 1]) != MPI_SUCCESS)
+    for (int k = 0; is_grid && k < n; k += 2)
+        if (PMPI_Cart_shift(comm, k / 2, 1, &a->in.peer[k], &a->in.peer[k + 1]) != MPI_SUCCESS)
             return false;
-    memcpy(a->out.peer, a->in.peer, (size_t)(2 * n_dims) * sizeof(int));
+    memcpy(a->out.peer, a->in.peer, (size_t)n * sizeof(int));
     return true;
 }
 
@@ -134,8 +127,8 @@ bool cpl_adjacency_query(MPI_Comm comm, struct cpl_adjacency *adjacency)
         PMPI_Comm_rank(comm, &rank) != MPI_SUCCESS)
         return false;
     bool done = (topology == MPI_DIST_GRAPH && query_dist_graph(comm, &a)) ||
-                (topology == MPI_GRAPH && query_graph(comm, &a)) ||
-                (topology == MPI_CART && query_cart(comm, &a));
+                ((topology == MPI_GRAPH || topology == MPI_CART) &&
+                 query_both_ways(comm, topology == MPI_CART, rank, &a));
     return finish(&a, done, rank, adjacency);
 }
 

@@ -154,10 +154,16 @@ static struct cpl_comm_state *make_state(MPI_Comm comm)
     return state;
 }
 
-static bool is_dying(MPI_Comm comm)
+/* A communicator that is set aside: MPI is freeing it, or it is left to MPI. */
+struct cpl_dying {
+    MPI_Comm comm;
+    struct cpl_dying *next;
+};
+
+static bool is_aside(MPI_Comm comm)
 {
     const struct cpl_dying *d;
-    LL_SEARCH_SCALAR2(cpl_context.comms.dying, d, comm, comm, outer);
+    LL_SEARCH_SCALAR(cpl_context.comms.dying, d, comm, comm);
     return d;
 }
 
@@ -165,7 +171,7 @@ struct cpl_comm_state *cpl_comm_state_find(MPI_Comm comm)
 {
     void *state;
     int found;
-    if (comm == MPI_COMM_NULL || is_dying(comm) ||
+    if (comm == MPI_COMM_NULL || is_aside(comm) ||
         PMPI_Comm_get_attr(comm, cpl_context.comms.keyval, &state, &found) != MPI_SUCCESS)
         return NULL;
     struct cpl_comm_state *known = found ? state : make_state(comm);
@@ -219,44 +225,37 @@ int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *attribute, void *ext
 void cpl_comm_state_set_aside(MPI_Comm comm)
 {
     struct cpl_dying *d = cpl_memory_need(sizeof *d, WHAT);
-    *d = (struct cpl_dying){.comm = comm, .set_aside = true};
-    LL_PREPEND2(cpl_context.comms.dying, d, outer);
+    d->comm = comm;
+    LL_PREPEND(cpl_context.comms.dying, d);
 }
 
 void cpl_comm_state_take_back(MPI_Comm comm)
 {
-    struct cpl_dying *d, *outer;
-    LL_FOREACH_SAFE2(cpl_context.comms.dying, d, outer, outer)
+    struct cpl_dying *d, *next;
+    LL_FOREACH_SAFE(cpl_context.comms.dying, d, next)
     {
-        if (!d->set_aside || d->comm != comm)
+        if (d->comm != comm)
             continue;
-        LL_DELETE2(cpl_context.comms.dying, d, outer);
+        LL_DELETE(cpl_context.comms.dying, d);
         free(d);
     }
 }
 
 /* MPI refuses to free its own ones. */
-void cpl_comm_state_before_free(MPI_Comm comm, struct cpl_dying *dying)
+void cpl_comm_state_before_free(MPI_Comm comm)
 {
     void *state;
     int found = 0;
     cpl_comm_state_take_back(comm);
-    *dying = (struct cpl_dying){.comm = comm};
     bool known = comm != MPI_COMM_WORLD && comm != MPI_COMM_SELF &&
                  PMPI_Comm_get_attr(comm, cpl_context.comms.keyval, &state, &found) == MPI_SUCCESS;
     if (known && found)
         cpl_comm_state_release(state);
-    LL_PREPEND2(cpl_context.comms.dying, dying, outer);
-}
-
-void cpl_comm_state_after_free(const struct cpl_dying *dying)
-{
-    LL_DELETE2(cpl_context.comms.dying, dying, outer); /* there may be a later one by now */
+    cpl_comm_state_set_aside(comm);
 }
 
 void cpl_comm_state_free_inner(MPI_Comm comm)
 {
-    struct cpl_dying dying;
     struct cpl_graph *graph;
     int found = 0;
     if (!cpl_context.comms.first_graph || comm == MPI_COMM_NULL)
@@ -264,12 +263,12 @@ void cpl_comm_state_free_inner(MPI_Comm comm)
     PMPI_Comm_get_attr(comm, cpl_context.comms.graph, &graph, &found);
     if (!found || graph == &whole)
         return;
-    MPI_Comm inner = graph->inner;
+    MPI_Comm inner = graph->inner, freed = inner;
     PMPI_Comm_delete_attr(comm, cpl_context.comms.graph);
     forget_graph(graph);
-    cpl_comm_state_before_free(inner, &dying);
+    cpl_comm_state_before_free(inner);
     PMPI_Comm_free(&inner);
-    cpl_comm_state_after_free(&dying);
+    cpl_comm_state_take_back(freed);
 }
 
 void cpl_comm_state_release(struct cpl_comm_state *state)

@@ -1,10 +1,7 @@
-/* What the shim knows of a communicator: its neighbours, its exchanges, and the private
- * communicator that rerouted messages travel on. Hangs on the communicator as an attribute and is
- * freed with it.
- *
- * Programs have many communicators on which nothing recurs. So a state is small until something is
- * to be kept: the parts then have what all such communicators share and nobody writes to, and make
- * their own at cpl_comm_state_own. */
+/* What the shim knows of a communicator, an attribute of it. Programs have many communicators on
+ * which nothing recurs. So a state is small until something is to be kept: until then the parts
+ * have what all such communicators share and nobody writes to; at cpl_comm_state_own they make
+ * their own. */
 #ifndef CARPOOL_COMM_STATE_H
 #define CARPOOL_COMM_STATE_H
 
@@ -14,8 +11,8 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-/* Communicators that may hold a private communicator at the same time. MPI has only some thousand
- * communicators to give (MPICH 4.0: 2,048 context ids), which are the program's, not ours. */
+/* Communicators that may hold a private communicator at the same time, of the 2,048 that MPICH has
+ * to give. */
 #define CPL_MAX_PLANNED 256
 
 /* A program that has so many has none to spare (calls/reclaim.c). */
@@ -78,9 +75,8 @@ struct cpl_comm_state {
     struct cpl_balance balance; /* of its messages, while it learns or rests (pt2pt_internal.h) */
     MPI_Comm comm;              /* the program's; not to be used once it is being freed */
     MPI_Comm private_comm;      /* same ranks; MPI_COMM_NULL until they settle something */
-    int64_t planned_number;     /* counts communicators as they get a private one; 0: none yet, -1:
-                                 * there is none to be had. Of any two the same one is lower on all
-                                 * ranks that they share. */
+    int64_t planned_number; /* counts communicators as they get a private one, in one order on all
+                               ranks that two share; 0: none yet, -1: there is none to be had */
     int rank, size;
     bool has_topology;
     bool watched; /* has several ranks, all with neighbours: those below are known */
@@ -101,8 +97,8 @@ struct cpl_comm_state {
  * an invalid handle). Local. */
 struct cpl_comm_state *cpl_comm_state_find(MPI_Comm comm);
 
-/* Something is to be kept of the communicator: the parts get what is their own. What was read of
- * them before is to be read again. Waits for memory. Local. */
+/* Something is to be kept of the communicator: the parts get their own, which is to be read again.
+ * Waits for memory. Local. */
 void cpl_comm_state_begin(struct cpl_comm_state *state);
 static inline void cpl_comm_state_own(struct cpl_comm_state *state)
 {
@@ -110,8 +106,7 @@ static inline void cpl_comm_state_own(struct cpl_comm_state *state)
         cpl_comm_state_begin(state);
 }
 
-/* A communicator has begun to be managed or has gone: no other is known any more to be MPI's alone
- * without a look at it. Local. */
+/* A communicator has begun to be managed or has gone: all are looked up again. Local. */
 void cpl_comm_state_forget_recent(void);
 static inline struct cpl_comm_state *cpl_comm_state_get(MPI_Comm comm)
 {
@@ -124,41 +119,32 @@ static inline struct cpl_comm_state *cpl_comm_state_get(MPI_Comm comm)
 /* Keeps the private communicator; MPI_COMM_NULL: there is none to be had, for good. Local. */
 void cpl_comm_state_keep_own(struct cpl_comm_state *state, MPI_Comm own);
 
-/* MPI's callback for the attribute: the communicator is being freed. Collective, as MPI_Comm_free
- * is. */
+/* MPI's callback for the attribute: the communicator is being freed. Collective. */
 int cpl_comm_state_deleted(MPI_Comm comm, int keyval, void *state, void *extra);
 
-/* The program frees a communicator: ends its state, then MPI's call, in which callbacks may use the
- * communicator and find it MPI's alone. Before: collective over the communicator. */
-struct cpl_dying {
-    MPI_Comm comm;
-    struct cpl_dying *outer; /* a callback, or another thread, may free another one */
-    bool set_aside;          /* it is not freed yet, but left to MPI */
-};
-void cpl_comm_state_before_free(MPI_Comm comm, struct cpl_dying *dying);
-void cpl_comm_state_after_free(const struct cpl_dying *dying);
+/* Before the program frees a communicator: ends its state, and sets it aside until it is taken
+ * back: in MPI's call callbacks may use it and find it MPI's alone. Collective over the
+ * communicator. */
+void cpl_comm_state_before_free(MPI_Comm comm);
 
-/* The same for the inner communicator of a graph (below), if there is one, which is freed. */
+/* Frees the inner communicator of a graph (below), if there is one. */
 void cpl_comm_state_free_inner(MPI_Comm comm);
 
-/* A communicator has no state from here on until it is freed, or until it is taken back: all its
- * calls are MPI's. Call it before any other function of this header, on all its ranks. Local. */
+/* From here on a communicator has no state, until it is freed or taken back. On all its ranks,
+ * before any other function of this header. Local. */
 void cpl_comm_state_set_aside(MPI_Comm comm);
 void cpl_comm_state_take_back(MPI_Comm comm);
 
-/* Frees what is left of communicators that the program freed before their persistent requests. At
- * the end of MPI. */
+/* At the end of MPI: frees what is left of communicators freed before their persistent requests. */
 void cpl_comm_state_free_orphaned(void);
 
 /* Frees a state and takes its attribute off the communicator. Collective over the communicator. */
 void cpl_comm_state_release(struct cpl_comm_state *state);
 
-/* ---- graph communicators, and which of their ranks have neighbours. MPI wants every rank in a
- * neighborhood collective, but those without neighbours have nothing to do there: MPICH lets them
- * skip it, and PETSc does. So where there are any, neighborhood collectives are made on an inner
- * communicator, by MPI as well as by the library: one of the ranks that have neighbours, with the
- * same graph; a rank without has one of its own. It is made when the graph is (meet/agree.h), where
- * all ranks are. ---- */
+/* ---- graph communicators. MPICH lets ranks without neighbours skip a neighborhood collective, and
+ * PETSc does. So where there are any, these collectives are made, by MPI too, on an inner
+ * communicator of the others, with the same graph; a rank without has one of its own. It is made
+ * when the graph is (meet/agree.h). ---- */
 
 /* What is known of a graph communicator; an attribute. */
 struct cpl_graph {
@@ -175,15 +161,15 @@ void cpl_graph_stop(void);
 /* Whether this rank has neighbours. Local. */
 bool cpl_graph_has_neighbors(MPI_Comm comm);
 
-/* Keeps the inner communicator, which is the library's from here on, or that all ranks have
- * neighbours. Waits for memory. Local. */
+/* Takes over the inner communicator; MPI_COMM_NULL: all ranks have neighbours. Waits for memory.
+ * Local. */
 void cpl_graph_keep(MPI_Comm comm, MPI_Comm inner);
 
 /* NULL: nothing is known of the communicator. A grid's ranks all have neighbours. Local. */
 const struct cpl_graph *cpl_graph_of(MPI_Comm comm);
 
-/* The communicator on which a neighborhood collective is made: the inner one, which gets the
- * other's error handler, else the given one; any handle. Local. */
+/* The communicator on which a neighborhood collective is made: the inner one, with the error
+ * handler of the given one, else that, any handle. Local. */
 MPI_Comm cpl_graph_inner(MPI_Comm comm);
 
 #endif

@@ -1,6 +1,5 @@
-/* The shim's state of one process. All state of modules is kept in attributes of communicators or
- * in this struct, so that a process which simulates several ranks only needs one struct for
- * each. */
+/* The shim's state of one process. What is not kept in attributes of communicators is here, so that
+ * a process can simulate several ranks. */
 #ifndef CARPOOL_CONTEXT_H
 #define CARPOOL_CONTEXT_H
 
@@ -38,8 +37,7 @@ struct cpl_buffered {
     struct cpl_flush *flushes; /* started, and not complete */
 };
 
-/* What plans are made with besides ranks' seats: from the settings' machine file (else the default)
- * and topology, which one rank reads. Plain data. */
+/* What plans are made with besides ranks' seats, which one rank reads. Plain data. */
 struct cpl_planning_costs {
     struct cpl_costs costs;
     struct cpl_node_shape shape;
@@ -64,15 +62,14 @@ struct cpl_shim_machine {
 
 #define CPL_N_RECENT 64 /* a power of two */
 
-/* A communicator that was looked up. Its messages pass, alone or counted, only while nothing is
- * served and no other thread may call. */
+/* A communicator that was looked up. `alone` and `balance` count only while nothing is served and
+ * no other thread may call. */
 struct cpl_recent {
     _Alignas(32) MPI_Comm comm; /* the entry is in one line of memory */
     bool alone;     /* its messages are MPI's alone: not managed, and not learned about */
     int rank, size; /* with `balance`: of the communicator */
     struct cpl_comm_state *state; /* NULL: the communicator has no state */
-    struct cpl_balance *balance;  /* it rests (pt2pt/pt2pt_internal.h): all there is to do about a
-                                     message is to count it here; NULL: it does not */
+    struct cpl_balance *balance;  /* its messages are only counted, here; NULL: they are not */
 };
 
 /* A nonblocking collective for which this rank is about to wait, and where the ranks may meet
@@ -93,16 +90,15 @@ struct cpl_idle {
     double last; /* when the last of these was */
 };
 
-/* Numbers and lists of what is managed, served or under way. Calls that pass look at them. */
+/* What is managed, served or under way. Calls that pass look at it. */
 struct cpl_busy {
-    MPI_Comm alone;        /* the communicator found last whose messages are MPI's alone;
-                            * MPI_COMM_NULL while there is none, or while something is pending */
-    int n_open_batches;    /* number of communicators with messages that have not been sent */
+    MPI_Comm alone;     /* the one found last whose messages are MPI's alone; MPI_COMM_NULL: none,
+                           or something is pending */
+    int n_open_batches; /* communicators with messages that have not been sent */
     int n_active_requests; /* managed requests that the program has not completed */
     struct cpl_appointment appointment;
-    int n_managed; /* number of communicators of all ranks that are managed (pt2pt.h), and one more
-                      while `parts`. Alike on all ranks of MPI_COMM_WORLD between two collective
-                      calls (collective.h), as are the next two */
+    int n_managed; /* communicators of all ranks that are managed, and one more while `parts`. Alike
+                      on all ranks between two collectives of all, as are the next two */
     bool parts;    /* all ranks poll for communicators of fewer ranks (pt2pt_parts.h) */
     int n_served;  /* communicators of all ranks whose nonblocking collectives are carried */
     unsigned n_looks_at_mpi;            /* by polls: MPI may have given the core away meanwhile */
@@ -134,11 +130,9 @@ struct cpl_comms {
     struct cpl_recent recent[CPL_N_RECENT]; /* communicators that were looked up last, by handle */
     MPI_Comm self; /* private one of this rank alone: MPI_COMM_SELF is the program's */
     MPI_Comm away; /* for the barriers of assembly.h; MPI_COMM_NULL: nothing was managed */
-    struct cpl_assembly *assembly; /* where the ranks of the node wait for each other (assembly.h);
-                                    * NULL: there is none, or `away` is not there */
-    int keyval;                    /* key of the attribute that holds a communicator's state */
-    int graph;                     /* key of the one that holds its inner one (comm_state.h) */
-    int n_graphs;                  /* ones of all ranks that ever had an inner one */
+    struct cpl_assembly *assembly; /* of the node's ranks (assembly.h); NULL: none, or no `away` */
+    int keyval, graph; /* keys of the attributes that hold a communicator's state and graph */
+    int n_graphs;      /* ones of all ranks that ever had an inner one */
     struct cpl_graph *first_graph; /* those that have an inner one */
     MPI_Datatype vote;             /* type of a word of a vote (meet/meeting.h) */
     MPI_Op votes;                  /* operation that puts the ranks' votes together */
@@ -147,7 +141,7 @@ struct cpl_comms {
     struct cpl_comm_state *first;
     struct cpl_comm_state *first_managed;
     struct cpl_comm_state *first_orphaned; /* freed before their persistent requests */
-    struct cpl_dying *dying;               /* communicators that MPI is freeing (comm_state.h) */
+    struct cpl_dying *dying;               /* communicators that are set aside (comm_state.h) */
     struct cpl_families family;
     int64_t n_ever_planned; /* communicators that ever got a private communicator */
     int n_states;           /* communicators of which something is known */
@@ -176,8 +170,8 @@ struct cpl_open_requests {
 
 /* Contents of the report (report.h). */
 struct cpl_told {
-    const char *all_left; /* why all calls of the run are left to MPI, a clause; NULL: they are not.
-                           * Then this rank alone tells of it. */
+    const char *all_left; /* why all calls of the run are left to MPI, a clause, which this rank
+                             alone tells; NULL: they are not */
     struct cpl_record *records;
     int n_records;
     struct cpl_pictures pictures;
@@ -216,8 +210,7 @@ struct cpl_context {
 
 extern struct cpl_context cpl_context;
 
-/* The entry of `recent` for a communicator's handle. MPI numbers handles of one kind
- * consecutively. */
+/* The entry of `recent` for a handle; those of one kind are consecutive numbers. */
 static inline struct cpl_recent *cpl_context_recent(MPI_Comm comm)
 {
     unsigned handle = (unsigned)(uintptr_t)comm;
@@ -237,8 +230,8 @@ static inline const struct cpl_type *cpl_type_named(MPI_Datatype handle)
     return known->handle == handle && known->extent > 0 ? known : NULL;
 }
 
-/* Calls the communicator's error handler for an error, unless MPI has done so (MPI_COMM_NULL).
- * Returns the error, which may be MPI_SUCCESS. */
+/* Calls the communicator's error handler for an error; MPI_COMM_NULL: MPI has done so. Returns the
+ * error, which may be MPI_SUCCESS. */
 static inline int cpl_raise(MPI_Comm comm, int error)
 {
     if (error != MPI_SUCCESS && comm != MPI_COMM_NULL)

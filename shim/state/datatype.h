@@ -21,9 +21,8 @@ bool cpl_type_describe(MPI_Datatype handle, struct cpl_type *type);
 /* Bytes of data of one element; 0 for a datatype that cannot be used. Local. */
 int64_t cpl_type_size(MPI_Datatype handle);
 
-/* Keeps a derived type usable after the program has freed it: the handle becomes a duplicate, which
- * the caller gives to cpl_type_release. MPI's own types stay as they are. Returns false when MPI
- * fails. */
+/* Keeps a derived type usable after the program has freed it: the handle becomes a duplicate, until
+ * cpl_type_release. MPI's own types stay. Returns false when MPI fails. */
 bool cpl_type_keep(struct cpl_type *type);
 void cpl_type_release(struct cpl_type *type);
 
@@ -51,8 +50,8 @@ int cpl_span_pack(const struct cpl_span *span, unsigned char *to);
  * unchanged; more give MPI_ERR_TRUNCATE and fill the span. */
 int cpl_span_unpack(const struct cpl_span *span, const unsigned char *from, int64_t bytes);
 
-/* The bytes that MPI has in the status of a truncated message. The standard leaves them open, and
- * MPICH what its request held before; so MPI is asked, by such a message to this rank. */
+/* The bytes that MPI has in the status of a truncated message, which the standard leaves open: MPI
+ * is asked, by such a message to this rank. */
 int64_t cpl_truncated_bytes(void);
 
 #endif

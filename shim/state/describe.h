@@ -35,10 +35,8 @@ static inline bool cpl_is_rank(int peer, int size, bool receives)
 
 bool cpl_is_peer(MPI_Comm comm, int peer, bool receives);
 
-/* ---- memory of devices. A program that gives MPI buffers on a GPU has the GPU's runtime in the
- * process; a plain copy cannot read such memory. So where there is a runtime, each buffer is looked
- * at before it is copied, and MPI copies what the processor cannot read: an MPI that takes such
- * buffers knows how. The processor reads managed and pinned memory as any other. ---- */
+/* ---- memory of devices. Where a GPU's runtime is in the process, each buffer is looked at before
+ * it is copied, and MPI copies what the processor cannot read. ---- */
 
 /* Looks whether a GPU's runtime is in the process, which the loader may bring in later, and there
  * is a GPU: Debian 13's UCX brings Level Zero's anywhere. Local. */

@@ -1,7 +1,5 @@
-/* What a part of the shim has to do at moments that another part knows of. Rooms call only what is
- * below them (tests/check_layers.sh), so a part that must hear of something from below gives a
- * table of what it does then; calls/start.c lists the tables. They are called in the order of that
- * list; members that are NULL are left out. */
+/* What a part of the shim does at moments that a room below knows of. calls/start.c lists the
+ * parts' tables, which are called in that order; members that are NULL are left out. */
 #ifndef CARPOOL_HOOKS_H
 #define CARPOOL_HOOKS_H
 
@@ -55,8 +53,8 @@ struct cpl_hooks {
     /* Adds what the part takes to be alike on all ranks when they meet (meet/meeting.h). Local. */
     void (*alike)(const struct cpl_comm_state *state, struct cpl_alike *alike);
 
-    /* Something is about to be managed or served, for the first time or again: from then on waits
-     * are gathered (wait/assembly.h). Polls where it waits. On all ranks of MPI_COMM_WORLD. */
+    /* Something is about to be managed or served: from then on waits are gathered
+     * (wait/assembly.h). Polls where it waits. On all ranks of MPI_COMM_WORLD. */
     void (*prepare)(void);
 
     /* What the part needs for a communicator of fewer ranks than MPI_COMM_WORLD (pt2pt_parts.h).

@@ -10,8 +10,7 @@
  * logs what there is no memory for and ends the program. */
 void cpl_memory_wait(int *tries, const char *what);
 
-/* So many bytes, zeros, after waiting for them in that way; the caller frees them. Also for what is
- * too large for the small stacks on which programs call MPI. */
+/* So many bytes, zeros, after waiting for them in that way; the caller frees them. */
 void *cpl_memory_need(size_t bytes, const char *what);
 
 /* The same for memory that is there, NULL: none, and must become so large: as realloc. */

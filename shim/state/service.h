@@ -1,26 +1,21 @@
 /* Serving other ranks while the program is not in MPI.
  *
  * A rank that forwards for others, or holds messages that the program takes for sent, must go on
- * doing so whatever the program does: compute, wait for a file, spin on memory. While the program
- * is in a call that waits, that call polls (pt2pt.h). While it is outside MPI, a helper thread
- * wakes from time to time and does the same work. The two never call MPI at the same time, so MPI
- * need not be MPI_THREAD_MULTIPLE, whose locks every message would pay for; MPI_THREAD_SERIALIZED
- * is asked for.
- *
- * Every intercepted call that does not pass straight on to MPI is bracketed by CPL_INSIDE, and
- * every function of MPI that could disturb the thread is intercepted (others.def, harmless.def).
+ * doing so whatever the program does (doc/point-to-point.md, Progress). While it is outside MPI, a
+ * helper thread wakes from time to time and polls. The two never call MPI at the same time: every
+ * intercepted call that does not pass straight on to MPI is bracketed by CPL_INSIDE, and every
+ * function of MPI that could disturb the thread is intercepted (others.def, harmless.def).
  *
  * Cost: a counter while `on` is false; else two stores and a load per call, because the thread pays
  * for the ordering of memory accesses (membarrier). The thread sleeps for LOOK_US and then works
  * only if the program has not polled since.
  *
- * In a program with MPI_THREAD_MULTIPLE (`shared`) several threads may be in such calls at once.
- * Then the bracket takes a lock, one for the process, and the helper thread takes it, too. Nobody
- * keeps it while waiting for what another thread or rank has to do: calls that wait inside MPI are
- * made within CPL_OUTSIDE, which gives the lock back meanwhile, and a wait that polls hands it over
+ * In a program with MPI_THREAD_MULTIPLE (`shared`) the bracket takes a lock, and so does the helper
+ * thread. Nobody keeps it while waiting for another thread or rank: calls that wait inside MPI are
+ * made within CPL_OUTSIDE, which gives it back meanwhile, and a wait that polls hands it over
  * between two looks (cpl_service_give_way). So what other threads may change must be looked at
- * again after each of these. Only who settles something with all ranks keeps it meanwhile
- * (meet/agree.h). Threads get the lock in the order in which they have asked for it. */
+ * again after each of these. Only who settles something with all ranks keeps it (meet/agree.h).
+ * Threads get the lock in the order in which they have asked for it. */
 #ifndef CARPOOL_SERVICE_H
 #define CARPOOL_SERVICE_H
 
@@ -50,13 +45,12 @@ struct cpl_service {     /* with `shared`, cpl_context.lock is used */
     atomic_uint n_polls; /* polls by the program and the thread */
 };
 
-/* Before MPI is initialised: prepares what the kernel takes 20 ms and more for in a process with
- * several threads, of which MPI starts some. Local. */
+/* Before MPI is initialised, and starts threads: prepares what the kernel takes 20 ms and more for
+ * when there are several. Local. */
 void cpl_service_begin(void);
 
-/* Finds out whether there must be no thread: a program that MPI was told to have one thread may
- * have a malloc of its own without locks, and MPI allocates in whatever thread calls it. Then
- * messages and nonblocking collectives are MPI's. Local; at the start. */
+/* Finds out whether there must be no thread: a program with one may have a malloc of its own
+ * without locks. Then messages and nonblocking collectives are MPI's. Local; at the start. */
 void cpl_service_look(void);
 
 /* Starts the thread, unless it runs or is barred. Returns false when that fails: then nothing may
@@ -80,8 +74,8 @@ void cpl_service_share(void);
 void cpl_service_lock(void);
 void cpl_service_unlock(void);
 
-/* Gives the lock back however often it was taken, and takes it as often again. The first returns
- * how often, for the second; 0 when the calling thread has no lock. */
+/* Gives the lock back, and takes it again as often as it was taken, which the first returns; 0: the
+ * calling thread has no lock. */
 int cpl_service_step_out(void);
 void cpl_service_step_in(int depth);
 

@@ -1,18 +1,14 @@
 /* Where ranks wait for each other while they poll.
  *
- * Ranks of one node have a barrier in memory: each tells the others that it has come, by numbers in
- * memory that all ranks of the node share, and polls until they have. MPI's barrier that polls
- * (MPI_Ibarrier) goes by steps of messages, each of which waits until a rank gets its core.
- *
- * For each two ranks of the node there is a number of barriers, of whatever communicators, to which
- * the one has come for the other. Both enter those that they have in common in the same order, so
- * communicators need no memory of their own. Where all ranks are on several nodes the first one of
- * each waits for the others of its node, then for the first ones of other nodes.
+ * Ranks of one node have a barrier in memory: for each two ranks there is a number of barriers, of
+ * whatever communicators, to which the one has come for the other, and each polls until the others
+ * have come. Both enter those that they have in common in the same order, so communicators need no
+ * memory of their own. Where all ranks are on several nodes the first one of each waits for the
+ * others of its node, then for the first ones of other nodes.
  *
  * Where all ranks are on one node they can also show each other vectors, in rounds: in each round a
- * rank shows a vector at each step, and what it shows at one step of one round can be read until
- * it begins the next round but one. So nobody may begin that before all have read it: each round
- * has to end on no rank before all have begun it. Thread rule: one thread. */
+ * rank shows a vector at each step, which can be read until it begins the next round but one. So
+ * each round has to end on no rank before all have begun it. Thread rule: one thread. */
 #ifndef CARPOOL_ASSEMBLY_H
 #define CARPOOL_ASSEMBLY_H
 
@@ -32,9 +28,9 @@ int cpl_assembly_steps(int n);
 /* Bytes that a node of n ranks needs, behind the head of the memory (shared_memory.h). */
 int64_t cpl_assembly_bytes(int n);
 
-/* What the caller needs to take part. node: the ranks of the node; leaders: the first ranks of all
- * nodes, MPI_COMM_NULL on others; memory: the node's, zeros, or NULL. All become the assembly's.
- * NULL: MPI fails; they are freed. Waits for memory. */
+/* node: the ranks of the node; leaders: the first ranks of all nodes, MPI_COMM_NULL on others;
+ * memory: the node's, zeros, or NULL. All become the assembly's. NULL: MPI fails; they are freed.
+ * Waits for memory. */
 struct cpl_assembly *cpl_assembly_make(MPI_Comm node, MPI_Comm leaders, unsigned char *memory,
                                        int64_t bytes);
 
@@ -61,17 +57,10 @@ void cpl_assembly_show(int step, const void *vector, size_t bytes);
 const unsigned char *cpl_assembly_see(MPI_Comm comm, int rank, int step);
 
 /* ---- calls that wait inside MPI, where this rank cannot poll. Before such a call a barrier that
- * polls waits until all ranks that the call would wait for have come. So inside the call a rank
- * waits only for ranks that are inside, too, and for none that might need it to forward, to match
- * or to acknowledge something first. Where nothing is managed or served the calls go straight to
- * MPI.
- *
- * All ranks of the call must choose alike whether there is a barrier; collective.h has the rule.
- * Groups with processes of another MPI_COMM_WORLD have no barrier.
- *
- * Windows: MPI_Win_start waits for the posts of its group, and MPI_Win_lock until other ranks
- * unlock. Both sides do not enter these calls together, so calls/wrappers_windows.c finds out by
- * messages of its own when they can be entered. ---- */
+ * polls waits until all ranks that the call would wait for have come, if something is managed or
+ * served. All ranks of the call must choose alike; collective.h has the rule. Groups with processes
+ * of another MPI_COMM_WORLD have no barrier. For MPI_Win_start and MPI_Win_lock, which both sides
+ * do not enter together, calls/wrappers_windows.c has messages of its own. ---- */
 
 /* At the end of MPI. */
 void cpl_away_end(void);
@@ -85,13 +74,13 @@ void cpl_away_file(MPI_File file);
 /* Before a call in which the leaders of two groups wait for each other. */
 void cpl_away_leaders(MPI_Comm local, int local_leader, MPI_Comm peers, int remote_leader);
 
-/* Whether a group has only processes of this MPI_COMM_WORLD. Local. */
-bool cpl_away_is_of_this_world(MPI_Group group);
-
-/* cpl_away_gathers: whether such calls need a barrier, because something is managed or served.
- * Alike on all ranks between two collectives over them. cpl_away_world_rank: the rank in
- * MPI_COMM_WORLD of a group's k-th process; MPI_UNDEFINED when it belongs to another world. */
+/* Whether such calls need a barrier, because something is managed or served. Alike on all ranks
+ * between two collectives over them. */
 bool cpl_away_gathers(void);
+
+/* Whether a group has only processes of this MPI_COMM_WORLD; the rank there of its k-th process,
+ * MPI_UNDEFINED when it is of another one. Local. */
+bool cpl_away_is_of_this_world(MPI_Group group);
 int cpl_away_world_rank(MPI_Group group, int k);
 
 #endif

@@ -1,9 +1,8 @@
-/* Blocking collectives that poll while anything is carried (doc/architecture.md, Waiting). Calls
- * that only move data run as their nonblocking form; the others are entered once all ranks have
- * come, so that they wait for no rank that waits for this one. All ranks of a communicator choose
- * alike, because n_managed and n_served change together on all ranks of MPI_COMM_WORLD, and only in
- * collectives over all of them (pt2pt_parts.h has communicators of fewer); communicators with
- * processes of another world never poll. Cost while nothing is managed: a branch.
+/* Blocking collectives that poll while anything is carried (doc/architecture.md, Waiting). All
+ * ranks of a communicator choose alike, because n_managed and n_served change together on all ranks
+ * of MPI_COMM_WORLD, and only in collectives over all of them (pt2pt_parts.h has communicators of
+ * fewer); communicators with processes of another world never poll. Cost while nothing is managed:
+ * a branch.
  *
  * In a program with MPI_THREAD_MULTIPLE these may change while another thread enters a collective.
  * There the helper thread serves while a thread waits inside MPI (state/service.h), so no rank has
@@ -18,8 +17,7 @@
 #include <stdint.h>
 
 /* cpl_collective_NAME, for every call of the tables that communicates over a communicator:
- * PMPI_NAME, polling when needed. For the shim's own calls and the wrappers. Same arguments and
- * return value as MPI_NAME, and as collective; any handle is passed on. */
+ * PMPI_NAME with any handles, polling when needed. */
 #define MOVES(name, nonblocking, parameters, arguments) int cpl_collective_##name parameters;
 #define ENTERS(name, comm, parameters, arguments)       int cpl_collective_##name parameters;
 #define JOINS                                           ENTERS

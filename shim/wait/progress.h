@@ -1,8 +1,7 @@
-/* Progress: the one place in which the shim waits. While anything is managed, served or under way,
- * a rank that waits goes on receiving, forwarding and delivering what others need
- * (doc/point-to-point.md, Progress). The parts register what there is to do (state/hooks.h). Thread
- * rule: within CPL_INSIDE (state/service.h); every function that may wait, cpl_progress_poll and
- * cpl_progress_pause may let other threads of the program go on meanwhile. */
+/* Progress: the one place in which the shim waits (doc/point-to-point.md, Progress). The parts
+ * register what there is to do (state/hooks.h). Thread rule: within CPL_INSIDE (state/service.h);
+ * every function that may wait, cpl_progress_poll and cpl_progress_pause may let other threads of
+ * the program go on meanwhile. */
 #ifndef CARPOOL_PROGRESS_H
 #define CARPOOL_PROGRESS_H
 
@@ -36,8 +35,8 @@ void cpl_progress_await(void);
  * processor away, at once where ranks share processors. Never waits. */
 void cpl_progress_pause(int n);
 
-/* This rank does not wait long: it only tests, or something has come by shared memory, of which MPI
- * sees nothing. For bench's libyield, with which ranks that wait long in MPI sleep. */
+/* This rank does not wait long: it only tests, or looks at shared memory. For bench's libyield,
+ * with which ranks that wait long in MPI sleep. */
 void cpl_progress_no_wait(void);
 
 /* The helper thread's work while the program is not in MPI (service.h): sends messages that the

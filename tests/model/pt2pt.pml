@@ -176,7 +176,8 @@ inline count_segment(change)
 #endif
 }
 
-/* match.c. A message has found its receive. */
+/* match.c. A message has found its receive. MPI tells the sender of a synchronous one; here as a
+ * message does, which it finds when it polls. */
 inline complete(s)
 {
     assert(NUMBER(s) >= next_match[SRC(s) * 2 + TAG(s)]);

@@ -68,7 +68,8 @@ bool cpl_lanes_open(struct cpl_lanes *lanes, MPI_Comm comm, bool able)
         for (int32_t e = 0; e < ends->n; e++) {
             struct cpl_lane_end *end = &ends->end[e];
             int other = end->rank, per = made.ranks_per_node;
-            bool near = per > 1 && rank / per == other / per && end->lane.room <= CPL_LANE_MOST;
+            bool near = per > 1 && rank / per == other / per && end->lane.room > 0 &&
+                        end->lane.room <= CPL_LANE_MOST;
             end->lane =
                 near ? open_end(side ? other : rank, side ? rank : other, end->key, end->lane.room)
                      : (struct cpl_lane){.room = end->lane.room};

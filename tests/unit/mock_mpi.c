@@ -23,6 +23,7 @@ struct message {
 
 struct request {
     bool used, receives, done, cancelled, truncated;
+    bool freed;
     bool waits;  /* a send that is over when its message is received, or a barrier */
     int barrier; /* its number; 0: it is none */
     int rank, source, tag, room;
@@ -227,6 +228,20 @@ static struct request *find_receive(int rank, const struct message *message)
     return found;
 }
 
+static void take(MPI_Request *handle, MPI_Status *status)
+{
+    struct request *r = find(*handle);
+    if (r->message && status != MPI_STATUS_IGNORE) {
+        status->MPI_SOURCE = r->message->source;
+        status->MPI_TAG = r->message->tag;
+        status->count_lo = r->message->n_bytes;
+    }
+    free(r->message);
+    r->message = NULL;
+    r->used = false;
+    *handle = MPI_REQUEST_NULL;
+}
+
 /* Some of what is under way to a rank comes. */
 static void progress(int rank)
 {
@@ -248,6 +263,9 @@ static void progress(int rank)
             find(message->sender)->done = true;
         receive->message = message;
         receive->done = true;
+        MPI_Request handle = (MPI_Request)(receive - mock.request);
+        if (receive->freed)
+            take(&handle, MPI_STATUS_IGNORE);
     }
 }
 
@@ -317,20 +335,6 @@ int PMPI_Imrecv_c(void *buf, MPI_Count count, MPI_Datatype type, MPI_Message *ha
     *request = *handle;
     *handle = MPI_MESSAGE_NULL;
     return MPI_SUCCESS;
-}
-
-static void take(MPI_Request *handle, MPI_Status *status)
-{
-    struct request *r = find(*handle);
-    if (r->message && status != MPI_STATUS_IGNORE) {
-        status->MPI_SOURCE = r->message->source;
-        status->MPI_TAG = r->message->tag;
-        status->count_lo = r->message->n_bytes;
-    }
-    free(r->message);
-    r->message = NULL;
-    r->used = false;
-    *handle = MPI_REQUEST_NULL;
 }
 
 int PMPI_Testsome(int n, MPI_Request requests[], int *n_done, int indices[], MPI_Status statuses[])
@@ -423,6 +427,15 @@ int PMPI_Testall(int n, MPI_Request requests[], int *flag, MPI_Status statuses[]
     for (int k = 0; k < n && *flag; k++)
         if (requests[k] != MPI_REQUEST_NULL)
             take(&requests[k], MPI_STATUS_IGNORE);
+    return MPI_SUCCESS;
+}
+
+/* Of a receive under way. */
+int PMPI_Request_free(MPI_Request *request)
+{
+    assert_true(find(*request)->receives && !find(*request)->done);
+    find(*request)->freed = true;
+    *request = MPI_REQUEST_NULL;
     return MPI_SUCCESS;
 }
 
