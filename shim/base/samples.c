@@ -4,11 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void cpl_samples_add(struct cpl_samples *samples, double seconds)
-{
-    samples->seconds[samples->n++ % CPL_N_SAMPLES] = (float)seconds;
-}
-
 static int compare(const void *a, const void *b)
 {
     float x = *(const float *)a, y = *(const float *)b;

@@ -12,7 +12,10 @@ struct cpl_samples {
     float seconds[CPL_N_SAMPLES]; /* durations of the latest calls, as a ring */
 };
 
-void cpl_samples_add(struct cpl_samples *samples, double seconds);
+static inline void cpl_samples_add(struct cpl_samples *samples, double seconds)
+{
+    samples->seconds[samples->n++ % CPL_N_SAMPLES] = (float)seconds;
+}
 
 /* Median of the kept durations, in seconds; 0 when there are none. */
 double cpl_samples_median(const struct cpl_samples *samples);

@@ -233,7 +233,8 @@ bool cpl_life_carry(cpl_planner *plan, struct cpl_neighbor_call *call, struct cp
     while (x->nonblocking.pending)
         cpl_progress_poll();
     look(plan, call, state, x);
-    cpl_neighbor_order(state, x);
+    if (cpl_context.settings.order)
+        cpl_neighbor_order(state, x);
     struct cpl_carrying c = {.state = state, .x = x, .by = take_turn(state, x), .data = &x->data};
     if (!c.by && pass_untimed(x))
         return false;

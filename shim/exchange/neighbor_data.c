@@ -173,3 +173,11 @@ void cpl_carrying_wait_for(struct cpl_carrying *c, int n, MPI_Request *requests)
         cpl_carrying_note(c, code == MPI_ERR_IN_STATUS ? status.MPI_ERROR : code);
     }
 }
+
+struct cpl_comm_state *cpl_neighbor_describe(const struct cpl_neighbor_call *call)
+{
+    struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
+    if (!state || call->kind < CPL_ALLTOALLV)
+        return state && state->watched ? state : NULL;
+    return state->inter || state->size < 2 || call->send.buffer == MPI_IN_PLACE ? NULL : state;
+}

@@ -119,8 +119,8 @@ bool cpl_life_carry(cpl_planner *plan, struct cpl_neighbor_call *call, struct cp
 bool cpl_neighbor_is_early(const struct cpl_neighbor_call *call, const struct cpl_comm_state *state,
                            struct cpl_exchange *x, int n_messages);
 
-/* Looks for a better order of sends (neighbor_order.c). Call it before each blocking call.
- * Collective over the communicator. */
+/* Looks for a better order of sends (neighbor_order.c). With CARPOOL_ORDER before each blocking
+ * call. Collective over the communicator. */
 void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *x);
 
 /* Whether an exchange that has plans is to be planned again when that pays, by a full search.

@@ -65,8 +65,7 @@ static void meet(struct cpl_comm_state *state, struct cpl_exchange *x)
 
 void cpl_neighbor_order(struct cpl_comm_state *state, struct cpl_exchange *x)
 {
-    if (!cpl_context.settings.order || cpl_context.settings.mode == CPL_MODE_PROFILE ||
-        x->kind >= CPL_KIND_ALLGATHER)
+    if (cpl_context.settings.mode == CPL_MODE_PROFILE || x->kind >= CPL_KIND_ALLGATHER)
         return;
     if (!x->plans.trial.running && x->calls >= FIRST_MEETING && (x->calls & (x->calls - 1)) == 0)
         meet(state, x);

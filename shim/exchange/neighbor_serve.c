@@ -51,14 +51,6 @@ static void note(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
         cpl_neighbor_notes_fill(*notes, call, state, x);
 }
 
-struct cpl_comm_state *cpl_neighbor_describe(const struct cpl_neighbor_call *call)
-{
-    struct cpl_comm_state *state = cpl_comm_state_get(call->comm);
-    if (!state || call->kind < CPL_ALLTOALLV)
-        return state && state->watched ? state : NULL;
-    return state->inter || state->size < 2 || call->send.buffer == MPI_IN_PLACE ? NULL : state;
-}
-
 bool cpl_neighbor_start(const struct cpl_neighbor_call *call, MPI_Request *request)
 {
     struct cpl_comm_state *state = cpl_neighbor_describe(call);
