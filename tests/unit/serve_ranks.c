@@ -288,6 +288,11 @@ bool cpl_progress_serve(void)
 
 /* ---- carrying ---- */
 
+struct cpl_comm_state *cpl_neighbor_describe(const struct cpl_neighbor_call *call)
+{
+    return cpl_comm_state_get(call->comm);
+}
+
 struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *call,
                                              struct cpl_comm_state *state,
                                              struct cpl_exchange *exchange)
