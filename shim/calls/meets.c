@@ -10,6 +10,7 @@
 /* All ranks are here. */
 static void note(struct cpl_comm_state *state)
 {
+    cpl_meeting_end_grant(state); /* so that it is known which collective this is */
     cpl_pt2pt_note_collective(state);
     cpl_family_note_collective(state);
     cpl_neighbor_note_collective(state);

@@ -13,7 +13,8 @@ enum cpl_note_kind {
     CPL_NOTE_POSTED,     /* a nonblocking receive: peer, tag */
     CPL_NOTE_RECEIVED,   /* a blocking receive: peer, tag */
     CPL_NOTE_WINDOW_END, /* the window ends; peer: the number of its signature, -1: it has none */
-    CPL_NOTE_COLLECTIVE  /* a blocking collective; peer: how many the communicator has had */
+    CPL_NOTE_COLLECTIVE  /* a blocking collective of all ranks; peer: how many its communicator has
+                            had, tag: which one, by a number alike on all ranks */
 };
 
 struct cpl_note {

@@ -62,8 +62,9 @@ void cpl_pt2pt_arrive(void)
         cpl_progress_leave();
 }
 
-/* All ranks come here: their next batches belong together, whatever some did before. */
-static void at_collective(const struct cpl_comm_state *state)
+/* All ranks come to a collective of `of`: their next batches belong together, whatever some did
+ * before. */
+static void at_collective(const struct cpl_comm_state *state, const struct cpl_comm_state *of)
 {
     struct cpl_pt2pt *p = state->pt2pt;
     if (p->phase == CPL_PT2PT_MANAGED) {
@@ -71,7 +72,8 @@ static void at_collective(const struct cpl_comm_state *state)
         cpl_cycle_collective(&p->cycle);
         cpl_combined_align(&p->line->combined);
     } else if (p->started && !p->learned.counts_only && p->phase == CPL_PT2PT_LEARNING) {
-        cpl_notes_add(&p->learned.notes, CPL_NOTE_COLLECTIVE, (int)state->meeting.n, 0);
+        cpl_notes_add(&p->learned.notes, CPL_NOTE_COLLECTIVE, (int)of->meeting.n,
+                      (int)of->meeting.family.number);
     }
 }
 
@@ -86,7 +88,7 @@ void cpl_pt2pt_note_collective(struct cpl_comm_state *state)
 {
     if (state->line->embed.on && !is_idle(state))
         cpl_embed_decide(state);
-    at_collective(state);
+    at_collective(state, state);
 }
 
 void cpl_family_note_collective(const struct cpl_comm_state *state)
@@ -98,7 +100,7 @@ void cpl_family_note_collective(const struct cpl_comm_state *state)
         if (!s || s == state)
             continue;
         cpl_pt2pt_arrive();
-        at_collective(s);
+        at_collective(s, state);
     }
 }
 

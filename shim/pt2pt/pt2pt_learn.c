@@ -39,28 +39,37 @@ void cpl_notes_add(struct cpl_notes *notes, enum cpl_note_kind kind, int peer, i
         notes->note[notes->n++] = (struct cpl_note){kind, peer, tag};
 }
 
+/* A collective as a number: which communicator's, and which of these. */
+static int64_t number_of(const struct cpl_note *note)
+{
+    return (int64_t)note->tag << 32 | note->peer;
+}
+
 /* since: the collective from which on this rank has sent each batch that recurs often enough; 0:
- * there is none. */
+ * there is none. The first of all ranks' is looked for where all name the same communicator. */
 void cpl_notes_shorten(struct cpl_pt2pt_learned *learned, MPI_Comm comm)
 {
     struct cpl_notes *notes = &learned->notes;
     int n[CPL_MAX_SIGNATURES] = {0}, from = 0;
-    int64_t since = 0, of_all = 0;
+    int64_t since = 0, all[2];
     for (int k = notes->n - 1; k >= 0; k--) {
         const struct cpl_note *note = &notes->note[k];
         if (note->kind == CPL_NOTE_COLLECTIVE && since == 0)
-            since = note->peer;
+            since = number_of(note);
         else if (note->kind == CPL_NOTE_WINDOW_END && note->peer >= 0 &&
                  cpl_pt2pt_recurs(&learned->signature[note->peer]) &&
                  n[note->peer]++ < ENOUGH_TIMES)
             since = 0;
     }
-    if (cpl_collective_Allreduce(&since, &of_all, 1, MPI_INT64_T, MPI_MIN, comm) != MPI_SUCCESS)
+    if (cpl_collective_Allreduce((int64_t[]){since, -(since >> 32)}, all, 2, MPI_INT64_T, MPI_MIN,
+                                 comm) != MPI_SUCCESS ||
+        all[0] == 0 || all[0] >> 32 != -all[1])
         return;
     while (from < notes->n &&
-           (notes->note[from].kind != CPL_NOTE_COLLECTIVE || notes->note[from].peer < of_all))
+           (notes->note[from].kind != CPL_NOTE_COLLECTIVE ||
+            notes->note[from].tag != all[0] >> 32 || number_of(&notes->note[from]) < all[0]))
         from++;
-    if (of_all > 0 && from > 0)
+    if (from > 0)
         drop(notes, from);
 }
 
