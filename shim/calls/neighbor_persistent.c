@@ -84,11 +84,10 @@ static void forget(struct cpl_persistent *p)
 static const struct cpl_persistent_kind kind = {
     .start = start, .free = forget, .is_waited_for = true};
 
-/* Makes a request known by its handle, of an operation or (NULL) MPI's. */
-static void add(MPI_Request handle, const struct cpl_comm_state *state, struct cpl_exchange *x,
-                struct cpl_neighbor_op *op)
+/* A request, by its handle, of an operation or (NULL) MPI's. */
+static void add(struct collective *c, MPI_Request handle, const struct cpl_comm_state *state,
+                struct cpl_exchange *x, struct cpl_neighbor_op *op)
 {
-    struct collective *c = cpl_memory_need(sizeof *c, "a persistent request");
     cpl_persistent_add(&c->persistent, &kind, handle);
     c->op = op;
     c->exchange = x;
@@ -108,7 +107,8 @@ static bool new_request(const struct cpl_neighbor_call *call, struct cpl_comm_st
     bool made = op && PMPI_Recv_init(NULL, 0, MPI_BYTE, state->rank, 0, state->private_comm,
                                      request) == MPI_SUCCESS;
     if (cpl_agree_all(state->private_comm, made)) {
-        add(*request, state, x, op);
+        add(cpl_memory_need(sizeof(struct collective), "a persistent request"), *request, state, x,
+            op);
         return true;
     }
     if (made)
@@ -189,8 +189,10 @@ bool cpl_neighbor_init(struct cpl_neighbor_call *call, MPI_Request *request)
 void cpl_neighbor_init_passed(const struct cpl_neighbor_call *call, int result,
                               const MPI_Request *request)
 {
-    if (call->watched && result == MPI_SUCCESS)
-        add(*request, call->state, call->watched, NULL);
-    else if (call->watched)
+    struct collective *counted =
+        call->watched && result == MPI_SUCCESS ? calloc(1, sizeof *counted) : NULL;
+    if (counted)
+        add(counted, *request, call->state, call->watched, NULL);
+    else if (call->watched) /* its starts are not in the report */
         release(call->watched);
 }

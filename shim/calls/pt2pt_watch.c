@@ -81,10 +81,12 @@ int cpl_watch_posted(MPI_Comm comm, int source, int tag, int result, MPI_Request
         cpl_pt2pt_learn_receive(state, source, tag, false);
         return result;
     }
-    if (may_watch(state)) {
-        struct cpl_request *made = cpl_request_make(state->comm, true);
+    struct cpl_request *made = may_watch(state) ? cpl_request_try(state->comm, true) : NULL;
+    if (made) {
         watch(state, made, *request);
         *request = made->handle;
+    } else if (!state->pt2pt->blind) {
+        state->pt2pt->blind = CPL_LEFT_UNABLE;
     }
     return result;
 }

@@ -26,12 +26,7 @@ static int add_ours(MPI_Comm comm, int started, MPI_Request *request)
 {
     if (started != MPI_SUCCESS || !cpl_progress_needed())
         return started;
-    MPI_Request inner = *request;
-    int result = cpl_buffered_iflush(comm, inner, request);
-    if (result != MPI_SUCCESS) {
-        *request = inner;
-        cpl_buffered_flush(comm);
-    }
+    *request = cpl_buffered_iflush(comm, *request);
     return started;
 }
 

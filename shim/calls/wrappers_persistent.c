@@ -128,7 +128,14 @@ static int made(int result, const MPI_Request *request, const struct call *call)
 {
     if (result != MPI_SUCCESS || !cpl_context.active)
         return result;
-    struct persistent_message *p = cpl_memory_need(sizeof *p, "a persistent request");
+    struct persistent_message *p = calloc(1, sizeof *p);
+    struct cpl_comm_state *state = p ? NULL : cpl_comm_state_get(call->comm);
+    if (state) { /* nobody knows what it will send or receive: the communicator stays MPI's */
+        cpl_comm_state_own(state);
+        state->pt2pt->blind = CPL_LEFT_UNABLE;
+    }
+    if (!p)
+        return result;
     cpl_persistent_add(&p->persistent, &messages, *request);
     p->call = *call;
     /* The program may free its datatype before it starts the request. */

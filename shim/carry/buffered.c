@@ -3,6 +3,7 @@
 
 #include "shim/state/describe.h"
 #include "shim/state/hooks.h"
+#include "shim/state/memory.h"
 #include "shim/wait/progress.h"
 
 #include <stdlib.h>
@@ -55,20 +56,16 @@ void cpl_buffered_flush(MPI_Comm of)
         cpl_progress_poll();
 }
 
-int cpl_buffered_iflush(MPI_Comm of, MPI_Request inner, MPI_Request *request)
+MPI_Request cpl_buffered_iflush(MPI_Comm of, MPI_Request inner)
 {
-    struct cpl_flush *flush = malloc(sizeof *flush);
-    struct cpl_request *made = flush ? cpl_request_make(MPI_COMM_WORLD, true) : NULL;
-    if (!made) {
-        free(flush);
-        return MPI_ERR_NO_MEM;
-    }
-    cpl_request_open_collective(made);
-    *flush = (struct cpl_flush){
-        .of = of, .number = cpl_context.requests.buffered.n_sent, .inner = inner, .request = made};
+    struct cpl_flush *flush = cpl_memory_need(sizeof *flush, "a request");
+    *flush = (struct cpl_flush){.of = of,
+                                .number = cpl_context.requests.buffered.n_sent,
+                                .inner = inner,
+                                .request = cpl_request_make(MPI_COMM_WORLD, true)};
+    cpl_request_open_collective(flush->request);
     DL_APPEND(cpl_context.requests.buffered.flushes, flush);
-    *request = made->handle;
-    return MPI_SUCCESS;
+    return flush->request->handle;
 }
 
 bool cpl_buffered_has_room(int64_t bytes)
@@ -118,8 +115,6 @@ bool cpl_buffered_isend(const void *buffer, MPI_Count count, MPI_Datatype type, 
     *result = cpl_buffered_send(&span, dest, tag, comm, comm);
     if (*result == MPI_SUCCESS)
         *request = cpl_request_complete_send();
-    if (*result == MPI_SUCCESS && *request == MPI_REQUEST_NULL)
-        *result = MPI_ERR_NO_MEM;
     if (*result != MPI_SUCCESS)
         PMPI_Comm_call_errhandler(comm, *result);
     return true;

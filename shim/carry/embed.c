@@ -9,6 +9,7 @@
 #include "shim/carry/requests.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/hooks.h"
+#include "shim/state/memory.h"
 #include "shim/wait/assembly.h"
 #include "shim/wait/collective.h"
 #include "shim/wait/progress.h"
@@ -411,18 +412,11 @@ int cpl_embed_iallreduce(struct cpl_comm_state *state, struct cpl_embed_kind *ki
                          const void *send, void *recv, MPI_Request *request)
 {
     const void *input = send == MPI_IN_PLACE ? recv : send;
-    struct cpl_reduction *r = calloc(1, sizeof *r);
-    struct cpl_request *made = r ? cpl_request_make(state->comm, true) : NULL;
-    if (!made) { /* the other ranks need this one: it is carried out at once */
-        free(r);
-        carry_out(state, kind, input, recv);
-        PMPI_Comm_call_errhandler(state->comm, MPI_ERR_NO_MEM);
-        return MPI_ERR_NO_MEM;
-    }
+    struct cpl_reduction *r = cpl_memory_need(sizeof *r, "a reduction");
     prepare(r, state, kind, input, recv);
-    cpl_request_open_collective(made);
-    r->request = made;
-    *request = made->handle;
+    r->request = cpl_request_make(state->comm, true);
+    cpl_request_open_collective(r->request);
+    *request = r->request->handle;
     enqueue(r, false);
     return MPI_SUCCESS;
 }

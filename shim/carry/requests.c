@@ -26,7 +26,8 @@ bool cpl_sending_is_done(struct cpl_sending *sending)
     return sent && matched;
 }
 
-void cpl_sending_forget(struct cpl_sending *sending)
+/* Nobody waits for a send any more, complete or not. */
+static void forget(struct cpl_sending *sending)
 {
     if (sending->inner != MPI_REQUEST_NULL)
         PMPI_Request_free(&sending->inner);
@@ -60,16 +61,18 @@ static void add(struct cpl_request *request)
     cpl_context.requests.n++;
 }
 
-/* A request with a handle that nobody has: of a persistent receive, which is never started. */
+/* A request with a handle that nobody has: of a persistent receive, which is never started. NULL:
+ * no memory. */
 static struct cpl_request *new_request(void)
 {
-    struct cpl_request *request = cpl_memory_need(sizeof *request, "a request");
-    int tries = 0;
-    while (PMPI_Recv_init(NULL, 0, MPI_BYTE, 0, 0, cpl_context.comms.self, &request->handle) !=
-           MPI_SUCCESS)
-        cpl_memory_wait(&tries, "a request");
-    add(request);
-    return request;
+    struct cpl_request *request = calloc(1, sizeof *request);
+    if (request && PMPI_Recv_init(NULL, 0, MPI_BYTE, 0, 0, cpl_context.comms.self,
+                                  &request->handle) == MPI_SUCCESS) {
+        add(request);
+        return request;
+    }
+    free(request);
+    return NULL;
 }
 
 void cpl_request_activate(struct cpl_request *request, MPI_Comm comm, bool receives)
@@ -100,22 +103,31 @@ void cpl_request_end_null(struct cpl_request *request)
                                             .done = true};
 }
 
-struct cpl_request *cpl_request_make(MPI_Comm comm, bool receives)
+struct cpl_request *cpl_request_try(MPI_Comm comm, bool receives)
 {
     struct cpl_request *request = cpl_context.requests.spare;
     if (request)
         cpl_context.requests.spare = request->next_spare;
-    else
-        request = new_request();
+    else if (!(request = new_request()))
+        return NULL;
     cpl_request_activate(request, comm, receives);
+    return request;
+}
+
+struct cpl_request *cpl_request_make(MPI_Comm comm, bool receives)
+{
+    struct cpl_request *request;
+    int tries = 0;
+    while (!(request = cpl_request_try(comm, receives)))
+        cpl_memory_wait(&tries, "a request");
     return request;
 }
 
 struct cpl_request *cpl_request_make_complete_send(void)
 {
-    struct cpl_request *request = new_request();
-    request->active = request->shared = true;
-    request->comm = MPI_COMM_WORLD;
+    struct cpl_request *request = cpl_request_make(MPI_COMM_WORLD, false);
+    cpl_context.busy.n_active_requests--; /* each send that it stands for counts */
+    request->shared = true;
     request->sending = CPL_SENT;
     cpl_context.requests.complete_send = request;
     return request;
@@ -252,7 +264,7 @@ int cpl_request_settle(struct cpl_request *request, MPI_Request *handle, MPI_Sta
     if (!request->persistent)
         *handle = MPI_REQUEST_NULL;
     if (request->sends)
-        cpl_sending_forget(&request->sending);
+        forget(&request->sending);
     deactivate(request);
     return error;
 }
@@ -269,7 +281,7 @@ void cpl_request_abandon(struct cpl_request *request)
             request->came(request);
     }
     if (request->sends)
-        cpl_sending_forget(&request->sending);
+        forget(&request->sending);
     if (request->receives && !request->receive.done)
         request->receive.abandoned = true; /* it comes back when it is done */
     else
@@ -349,7 +361,7 @@ static void take_out(struct cpl_persistent *p)
     DL_DELETE(cpl_context.requests.persistent, p);
 }
 
-void cpl_persistent_forget(struct cpl_persistent *p)
+static void forget_persistent(struct cpl_persistent *p)
 {
     take_out(p);
     p->kind->free(p);
@@ -378,7 +390,7 @@ void cpl_persistent_free(MPI_Request handle)
             cpl_request_settle(&p->request, &handle, MPI_STATUS_IGNORE);
     }
     if (!p->request.active) {
-        cpl_persistent_forget(p);
+        forget_persistent(p);
         return;
     }
     take_out(p);
@@ -389,5 +401,5 @@ void cpl_persistent_free(MPI_Request handle)
 void cpl_persistent_end(void)
 {
     while (cpl_context.requests.persistent)
-        cpl_persistent_forget(cpl_context.requests.persistent);
+        forget_persistent(cpl_context.requests.persistent);
 }

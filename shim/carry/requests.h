@@ -27,9 +27,6 @@ static inline bool cpl_goes_straight(int64_t bytes)
 /* Whether a send is complete. */
 bool cpl_sending_is_done(struct cpl_sending *sending);
 
-/* Nobody waits for a send any more, complete or not. */
-void cpl_sending_forget(struct cpl_sending *sending);
-
 /* ---- requests ---- */
 
 struct cpl_request {
@@ -51,9 +48,10 @@ struct cpl_request {
                                                   communicator may be gone: NULL then */
 };
 
-/* Makes an active request with a handle of the shim; waits for memory. The caller sets its receive
- * or sending. */
+/* Makes an active request with a handle of the shim, the first of which waits for memory; NULL:
+ * there is none. The caller sets its receive or sending. */
 struct cpl_request *cpl_request_make(MPI_Comm comm, bool receives);
+struct cpl_request *cpl_request_try(MPI_Comm comm, bool receives);
 
 /* Makes an active request that of a message to or from MPI_PROC_NULL, which is over. */
 void cpl_request_end_null(struct cpl_request *request);
@@ -160,9 +158,8 @@ struct cpl_persistent {
 void cpl_persistent_add(struct cpl_persistent *p, const struct cpl_persistent_kind *kind,
                         MPI_Request handle);
 
-/* The request with a handle, NULL: there is none; forgets one and frees its memory. */
+/* The request with a handle; NULL: there is none. */
 struct cpl_persistent *cpl_persistent_find(MPI_Request handle);
-void cpl_persistent_forget(struct cpl_persistent *p);
 
 /* Starts a request, of any kind or MPI's. Returns MPI's error codes. */
 int cpl_persistent_start(MPI_Request *request);
@@ -190,9 +187,9 @@ void cpl_buffered_attach_to_comm(bool yes);
 
 /* Waits, while polling, until all buffered messages on a communicator have been sent;
  * MPI_COMM_NULL: on all. The second makes a request that is complete then, and when MPI has
- * completed `inner`; returns MPI_SUCCESS or MPI_ERR_NO_MEM. */
+ * completed `inner`; it waits for memory. */
 void cpl_buffered_flush(MPI_Comm of);
-int cpl_buffered_iflush(MPI_Comm of, MPI_Request inner, MPI_Request *request);
+MPI_Request cpl_buffered_iflush(MPI_Comm of, MPI_Request inner);
 
 /* Whether the attached buffers have room for a buffered send of `bytes` bytes. */
 bool cpl_buffered_has_room(int64_t bytes);

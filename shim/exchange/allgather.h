@@ -58,7 +58,7 @@ struct cpl_allgather {
     struct cpl_exchange *sizes[CPL_N_ALLGATHER_KINDS * CPL_ALLGATHER_CLASSES]; /* or NULL */
 };
 
-_Static_assert(CPL_N_ALLGATHER_WAYS <= CPL_MAX_PLANS, "an exchange has room for all ways");
+_Static_assert(CPL_N_ALLGATHER_WAYS <= CPL_MOST_CANDIDATES, "an exchange has room for all ways");
 
 /* Carries a call if a way is to carry it. Returns true when it is done, with MPI's result in
  * *result; false when it is to be made through PMPI, and cpl_neighbor_passed to be called after it.

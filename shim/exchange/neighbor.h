@@ -125,14 +125,18 @@ struct cpl_learned {
     int64_t n_messages;       /* all messages since the last review */
 };
 
+/* Candidates of an exchange, by all ways; each has a summary. */
+#define CPL_MOST_CANDIDATES CPL_MAX_PLANS
+_Static_assert(CPL_MOST_CANDIDATES < CPL_MAX_TRIED, "a trial has room for them and MPI");
+
 /* The plans of an exchange, and the candidates that may carry its calls. */
 struct cpl_exchange_plans {
     struct cpl_plan_turn turn; /* how those of blocking calls were searched for */
     bool again; /* they are to be planned again, by a full search; alike on all ranks */
     int n;      /* number of summaries; alike on all ranks */
-    struct cpl_plan_summary summary[CPL_MAX_PLANS];
+    struct cpl_plan_summary summary[CPL_MOST_CANDIDATES];
     int n_candidates; /* alike on all ranks; more than 0 in phase PLANNED, else 0 */
-    struct cpl_candidate candidate[CPL_MAX_PLANS];
+    struct cpl_candidate candidate[CPL_MOST_CANDIDATES];
     int64_t forwarded;      /* bytes that this rank forwarded by plans of before */
     struct cpl_trial trial; /* trial of MPI and the candidates, in phase PLANNED */
 };

@@ -430,6 +430,20 @@ int PMPI_Testall(int n, MPI_Request requests[], int *flag, MPI_Status statuses[]
     return MPI_SUCCESS;
 }
 
+MPI_Request mock_synchronous(int source, int dest, int tag)
+{
+    MPI_Request request;
+    int result = PMPI_Issend(NULL, 0, MPI_BYTE, dest, tag, mock_comm(source), &request);
+    assert_int_equal(result, MPI_SUCCESS);
+    return request;
+}
+
+void mock_progress(int rank)
+{
+    for (int k = 0; k < 100; k++) /* messages take some time */
+        progress(rank);
+}
+
 /* Of a receive under way. */
 int PMPI_Request_free(MPI_Request *request)
 {

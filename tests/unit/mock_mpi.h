@@ -41,6 +41,12 @@ enum mock_call { MOCK_ISEND, MOCK_IRECV, MOCK_TESTSOME, MOCK_TEST, MOCK_N_CALLS 
 void mock_fail(enum mock_call call, int rank, int after);
 void mock_discard(void);
 
+/* An empty synchronous message. */
+MPI_Request mock_synchronous(int source, int dest, int tag);
+
+/* MPI goes on at a rank, until what was sent has come. */
+void mock_progress(int rank);
+
 /* Count bytes at an address. */
 struct cpl_span mock_span(void *address, int count);
 
