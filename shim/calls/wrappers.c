@@ -61,7 +61,7 @@ EXPORT int MPI_Finalize(void)
 /* What was sent leaves, and the collective is counted. */
 static void before_collective(MPI_Comm comm)
 {
-    cpl_pt2pt_arrive();
+    cpl_progress_leave();
     cpl_meets_at_collective(comm);
 }
 
@@ -191,7 +191,7 @@ static bool reduce_in_memory(MPI_Comm comm, const void *send, void *recv, int64_
         state->line->embed.on ? NULL : cpl_embed_takes(state, count, type, op, true);
     if (!kind)
         return false;
-    cpl_pt2pt_arrive();
+    cpl_progress_leave();
     *result = cpl_embed_allreduce(state, kind, send, recv);
     return true;
 }

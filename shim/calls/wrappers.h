@@ -40,13 +40,6 @@ static inline bool is_mpis(MPI_Comm comm, int peer, int tag, int sign)
     return comm == __atomic_load_n(&cpl_context.busy.alone, __ATOMIC_RELAXED);
 }
 
-/* Before a call that may wait: sends the batches. */
-static inline void leave(void)
-{
-    if (cpl_context.busy.n_open_batches > 0)
-        cpl_progress_leave();
-}
-
 /* MPI's function. A call of it by PMPI_NAME would touch one more page. */
 #ifdef CPL_SIMULATED
 #define MPIS(name, parameters) PMPI_##name

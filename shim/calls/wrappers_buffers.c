@@ -17,7 +17,7 @@ static void flush(MPI_Comm comm)
 {
     if (!cpl_context.active)
         return;
-    leave();
+    cpl_progress_leave();
     cpl_buffered_flush(comm);
 }
 

@@ -40,7 +40,7 @@ static int probe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *mes
     struct cpl_span none;
     MPI_Status own, *to = status == MPI_STATUS_IGNORE ? &own : status;
     int own_flag = 0, *found = flag ? flag : &own_flag, result;
-    leave();
+    cpl_progress_leave();
     struct cpl_comm_state *state =
         cpl_pt2pt_managed(comm, NULL, 0, MPI_BYTE, source, tag, true, &none);
     if (state)
@@ -78,7 +78,7 @@ static int probe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *mes
     {                                                                                              \
         CPL_INSIDE;                                                                                \
         const bool meets = appointed;                                                              \
-        leave();                                                                                   \
+        cpl_progress_leave();                                                                      \
         if ((cpl_progress_needed() || cpl_context.busy.n_active_requests > 0) && (is_right))       \
             return cpl_meets_waited(meets, carried);                                               \
         return cpl_meets_waited(meets, CPL_AWAY(PMPI_##name arguments));                           \

@@ -46,7 +46,7 @@
         if (!cpl_context.active)                                                                   \
             return cpl_real_##prefix##_##name(CPL_GIVES(n));                                       \
         CPL_INSIDE;                                                                                \
-        leave();                                                                                   \
+        cpl_progress_leave();                                                                      \
         if (cpl_progress_needed())                                                                 \
             cpl_progress_poll();                                                                   \
         return cpl_real_##prefix##_##name(CPL_GIVES(n));                                           \

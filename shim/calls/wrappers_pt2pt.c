@@ -76,7 +76,7 @@
         struct cpl_span span;                                                                      \
         MPI_Status own;                                                                            \
         MPI_Request request;                                                                       \
-        leave();                                                                                   \
+        cpl_progress_leave();                                                                      \
         struct cpl_comm_state *state =                                                             \
             cpl_pt2pt_managed(comm, buf, count, type, source, tag, true, &span);                   \
         if (state && has_status(status))                                                           \

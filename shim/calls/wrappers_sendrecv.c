@@ -117,12 +117,12 @@ static int replace(const struct half *sent, const struct half *received, MPI_Com
         if (cpl_progress_needed() && has_status(status) &&                                         \
             describe(&sent, comm, DATA sent_data, dest, sendtag, false) &&                         \
             describe(&received, comm, DATA received_data, source, recvtag, true)) {                \
-            leave();                                                                               \
+            cpl_progress_leave();                                                                  \
             return carried;                                                                        \
         }                                                                                          \
         status = status == MPI_STATUS_IGNORE ? &own : status;                                      \
         cpl_watch_send(comm, SHAPE sent_data, dest, sendtag);                                      \
-        leave();                                                                                   \
+        cpl_progress_leave();                                                                      \
         int result = CPL_AWAY(PMPI_##name arguments);                                              \
         cpl_watch_received(comm, source, recvtag, result, status);                                 \
         return result;                                                                             \

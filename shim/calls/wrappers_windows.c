@@ -115,7 +115,7 @@ static void send(int rank, int64_t window, int64_t says)
 static void await(int rank, int64_t window, int64_t says)
 {
     struct letter *l = NULL;
-    leave();
+    cpl_progress_leave();
     while (!l) {
         LL_FOREACH(windows.letters, l)
         {

@@ -576,7 +576,8 @@ int cpl_executor_wait(struct cpl_executor *x)
             take_arrivals(x, n, code);
         }
     }
-    note_error(x, cpl_collective_waitall(x->run.n_sends, x->wires.send, MPI_STATUSES_IGNORE));
+    if (x->run.n_sends > 0)
+        note_error(x, cpl_collective_waitall(x->run.n_sends, x->wires.send, MPI_STATUSES_IGNORE));
     give_back_slots(x);
     return x->run.result;
 }

@@ -52,13 +52,6 @@ void cpl_exchange_release(struct cpl_exchange *x)
     x->learned.sent = NULL;
 }
 
-void cpl_pass_settle(struct cpl_exchange *x)
-{
-    int64_t n = cpl_pass_take(&x->pass);
-    x->calls += n;
-    cpl_trial_pass(&x->plans.trial, n);
-}
-
 static enum cpl_left_alone why_not_planned(const struct cpl_exchange *x)
 {
     if (x->learned.left != CPL_LEFT_NOT)

@@ -60,7 +60,7 @@ static void note_call(const struct cpl_comm_state *state, struct cpl_exchange *x
     const int32_t before = trial->chosen;
     double slowest_us[CPL_MAX_TRIED];
     settle_account(trial, seconds * 1e6);
-    if (!cpl_trial_note(trial, seconds * 1e6))
+    if (cpl_trial_rests(trial) || !cpl_trial_note(trial, seconds * 1e6))
         return;
     memcpy(slowest_us, trial->own_us, sizeof slowest_us);
     cpl_collective_Allreduce(trial->own_us, slowest_us, trial->n, MPI_DOUBLE, MPI_MAX,
@@ -238,7 +238,8 @@ bool cpl_life_carry(cpl_planner *plan, struct cpl_neighbor_call *call, struct cp
     struct cpl_carrying c = {.state = state, .x = x, .by = take_turn(state, x), .data = &x->data};
     if (!c.by && pass_untimed(x))
         return false;
-    double start = PMPI_Wtime();
+    const bool timed = c.by && (x->plans.trial.running || cpl_report_is_wanted());
+    const double start = timed ? PMPI_Wtime() : 0;
     if (c.by && c.by->way->resolve(call, &c)) {
         c.by->way->start(&c);
         c.by->way->wait(&c);
@@ -246,12 +247,12 @@ bool cpl_life_carry(cpl_planner *plan, struct cpl_neighbor_call *call, struct cp
         if (c.result != MPI_SUCCESS)
             PMPI_Comm_call_errhandler(call->comm, c.result);
         x->calls_planned++;
-        note(state, x, PMPI_Wtime() - start, true);
+        note(state, x, timed ? PMPI_Wtime() - start : 0, true);
         return true;
     }
     call->state = state;
     call->watched = x;
-    call->start = start;
+    call->start = PMPI_Wtime();
     return false;
 }
 

@@ -211,7 +211,12 @@ static inline struct cpl_exchange *cpl_exchange_of(struct cpl_comm_state *state,
 }
 
 /* Brings the counters of an exchange up to date, and ends its grant (meet/meeting.h). Local. */
-void cpl_pass_settle(struct cpl_exchange *exchange);
+static inline void cpl_pass_settle(struct cpl_exchange *x)
+{
+    int64_t n = cpl_pass_take(&x->pass);
+    x->calls += n;
+    cpl_trial_pass(&x->plans.trial, n);
+}
 
 /* Frees the memory that an exchange holds for carrying calls; nothing may be pending. Local. */
 void cpl_exchange_release(struct cpl_exchange *exchange);

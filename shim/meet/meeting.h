@@ -221,13 +221,14 @@ static inline bool cpl_pass_collective(MPI_Comm comm)
     return pass;
 }
 
-/* The same of one that is a neighborhood collective: there is a topology, in which all ranks have
- * neighbours. Others may skip the call, and it is made elsewhere (state/comm_state.h). Local. */
+/* The same of one that is a neighborhood collective. Where some ranks have no neighbours they may
+ * skip the call: it does not count, or is made elsewhere (state/comm_state.h). Local. */
 static inline bool cpl_pass_neighborhood(MPI_Comm comm)
 {
     struct cpl_comm_state *state = cpl_pass_state(comm);
-    bool all_come = state && (state->watched || (state->has_topology && state->size == 1));
-    if (!all_come || state->meeting.pass.remaining == 0)
+    if (!state || !state->watched)
+        return state && state->has_topology && !cpl_context.comms.first_graph;
+    if (state->meeting.pass.remaining == 0)
         return false;
     state->meeting.pass.remaining--;
     return true;

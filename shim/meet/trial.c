@@ -47,11 +47,6 @@ void cpl_trial_begin(struct cpl_trial *trial, int32_t n, int32_t rounds)
         start(trial);
 }
 
-int32_t cpl_trial_candidate(const struct cpl_trial *trial)
-{
-    return trial->running ? trial->turn : trial->chosen;
-}
-
 /* A later trial: MPI against the plan in use, else the best one known, else the first. */
 static void start_again(struct cpl_trial *trial)
 {
@@ -82,19 +77,6 @@ bool cpl_trial_note(struct cpl_trial *trial, double us)
     *own_us /= trial->calls_a_turn;
     next_turn(trial, trial->turn + 1);
     return trial->turn == trial->n;
-}
-
-int64_t cpl_trial_passing(const struct cpl_trial *trial)
-{
-    if (trial->running)
-        return 0;
-    return trial->rounds > 0 ? trial->interval - trial->calls - 1 : INT64_MAX;
-}
-
-void cpl_trial_pass(struct cpl_trial *trial, int64_t n)
-{
-    if (trial->rounds > 0)
-        trial->calls += n;
 }
 
 /* The most that a candidate's best call may take to stay in, when another usually takes best_us. */
@@ -160,12 +142,4 @@ void cpl_trial_judge(struct cpl_trial *trial, const double *slowest_us)
     trial->calls = 0;
     if (trial->n_trials++ > 0 && trial->interval < LAST_INTERVAL)
         trial->interval *= 2;
-}
-
-double cpl_trial_us(const struct cpl_trial *trial, int32_t candidate)
-{
-    double median_us = trial->median_us[candidate];
-    if (trial->versus > 0 && candidate > 0 && candidate != trial->versus)
-        return 0;
-    return median_us > 0 ? median_us : trial->least_us[candidate];
 }

@@ -54,7 +54,10 @@ static inline bool cpl_trial_begins_turn(const struct cpl_trial *trial)
 }
 
 /* The candidate that carries the next call. */
-int32_t cpl_trial_candidate(const struct cpl_trial *trial);
+static inline int32_t cpl_trial_candidate(const struct cpl_trial *trial)
+{
+    return trial->running ? trial->turn : trial->chosen;
+}
 
 /* A call has been carried, in so many microseconds on this rank (which count while running only).
  * Returns whether a round has ended with it: then the largest own_us of all ranks, of every
@@ -62,13 +65,37 @@ int32_t cpl_trial_candidate(const struct cpl_trial *trial);
 bool cpl_trial_note(struct cpl_trial *trial, double us);
 
 /* Calls that the one in use may carry before anything is to be done; 0: none, a trial is running.
- * They may be noted together afterwards. */
-int64_t cpl_trial_passing(const struct cpl_trial *trial);
-void cpl_trial_pass(struct cpl_trial *trial, int64_t n);
+ * They may be noted together afterwards, or (rests) one by one. */
+static inline int64_t cpl_trial_passing(const struct cpl_trial *trial)
+{
+    if (trial->running)
+        return 0;
+    return trial->rounds > 0 ? trial->interval - trial->calls - 1 : INT64_MAX;
+}
+
+static inline void cpl_trial_pass(struct cpl_trial *trial, int64_t n)
+{
+    if (trial->rounds > 0)
+        trial->calls += n;
+}
+
+/* Whether there is nothing to do about the call that has been carried, which is noted then. */
+static inline bool cpl_trial_rests(struct cpl_trial *trial)
+{
+    bool rests = cpl_trial_passing(trial) > 0;
+    cpl_trial_pass(trial, rests);
+    return rests;
+}
 
 /* What a call takes by a candidate of the last trial: the median, or the best of a candidate that
  * was dropped at once. Microseconds; 0: it was not in it. */
-double cpl_trial_us(const struct cpl_trial *trial, int32_t candidate);
+static inline double cpl_trial_us(const struct cpl_trial *trial, int32_t candidate)
+{
+    double median_us = trial->median_us[candidate];
+    if (trial->versus > 0 && candidate > 0 && candidate != trial->versus)
+        return 0;
+    return median_us > 0 ? median_us : trial->least_us[candidate];
+}
 
 /* Judges a round by what the slowest rank took (n entries). */
 void cpl_trial_judge(struct cpl_trial *trial, const double *slowest_us);

@@ -56,12 +56,6 @@ static void alike(const struct cpl_comm_state *state, struct cpl_alike *a)
     }
 }
 
-void cpl_pt2pt_arrive(void)
-{
-    if (cpl_context.busy.n_open_batches > 0)
-        cpl_progress_leave();
-}
-
 /* All ranks come to a collective of `of`: their next batches belong together, whatever some did
  * before. */
 static void at_collective(const struct cpl_comm_state *state, const struct cpl_comm_state *of)
@@ -99,7 +93,7 @@ void cpl_family_note_collective(const struct cpl_comm_state *state)
         const struct cpl_comm_state *s = cpl_context.comms.family.state[k];
         if (!s || s == state)
             continue;
-        cpl_pt2pt_arrive();
+        cpl_progress_leave();
         at_collective(s, state);
     }
 }
@@ -125,7 +119,7 @@ bool cpl_pt2pt_allreduce(MPI_Comm comm, const void *send, void *recv, int64_t co
         return true;
     }
     p->line->embed.waiting = true;
-    cpl_pt2pt_arrive();
+    cpl_progress_leave();
     p->line->embed.waiting = false;
     *result = cpl_embed_allreduce(state, kind, send, recv);
     return true;

@@ -13,9 +13,6 @@
 
 struct cpl_comm_state;
 
-/* A blocking collective is about to be entered: what this rank has sent leaves. Local. */
-void cpl_pt2pt_arrive(void);
-
 /* Notes a blocking collective of the communicator for what is learned of messages on those that
  * meet where it does (pt2pt_parts.h). Local. */
 void cpl_family_note_collective(const struct cpl_comm_state *state);

@@ -10,6 +10,7 @@
 #include "shim/base/names.h"
 #include "shim/meet/trial.h"
 #include "shim/report/plan_summary.h"
+#include "shim/state/context.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,8 +68,14 @@ struct cpl_record {
 
 /* Whether there is to be a report or summary at the end; whether there is to be a report file.
  * Local. */
-bool cpl_report_is_wanted(void);
-bool cpl_report_has_file(void);
+static inline bool cpl_report_has_file(void)
+{
+    return cpl_context.settings.report[0] || cpl_context.settings.output[0];
+}
+static inline bool cpl_report_is_wanted(void)
+{
+    return cpl_report_has_file() || cpl_context.settings.mode == CPL_MODE_PROFILE;
+}
 
 /* On rank 0, before the settings are broadcast: makes the directory CARPOOL_OUTPUT and empties that
  * setting if it cannot. Warns early of a report file that will not be writable. */

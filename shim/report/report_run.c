@@ -12,16 +12,6 @@
 #include <sys/resource.h>
 #include <time.h>
 
-bool cpl_report_has_file(void)
-{
-    return cpl_context.settings.report[0] || cpl_context.settings.output[0];
-}
-
-bool cpl_report_is_wanted(void)
-{
-    return cpl_report_has_file() || cpl_context.settings.mode == CPL_MODE_PROFILE;
-}
-
 /* --- the run, by rank 0 */
 
 #define COMMAND_BYTES 8192 /* of the command line; what is longer is cut off */

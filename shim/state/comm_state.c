@@ -86,10 +86,9 @@ const struct cpl_graph *cpl_graph_of(MPI_Comm comm)
     return found ? graph : NULL;
 }
 
-MPI_Comm cpl_graph_inner(MPI_Comm comm)
+MPI_Comm cpl_graph_find_inner(MPI_Comm comm)
 {
-    const struct cpl_graph *graph =
-        cpl_context.comms.first_graph && comm != MPI_COMM_NULL ? cpl_graph_of(comm) : NULL;
+    const struct cpl_graph *graph = comm != MPI_COMM_NULL ? cpl_graph_of(comm) : NULL;
     MPI_Errhandler handler;
     if (!graph || graph->inner == MPI_COMM_NULL)
         return comm;

@@ -170,6 +170,10 @@ const struct cpl_graph *cpl_graph_of(MPI_Comm comm);
 
 /* The communicator on which a neighborhood collective is made: the inner one, with the error
  * handler of the given one, else that, any handle. Local. */
-MPI_Comm cpl_graph_inner(MPI_Comm comm);
+MPI_Comm cpl_graph_find_inner(MPI_Comm comm);
+static inline MPI_Comm cpl_graph_inner(MPI_Comm comm)
+{
+    return cpl_context.comms.first_graph ? cpl_graph_find_inner(comm) : comm;
+}
 
 #endif

@@ -144,9 +144,8 @@ void cpl_service_step_in(int depth)
 
 void cpl_service_give_way(void)
 {
-    struct cpl_service *s = &cpl_context.service;
-    if (!s->shared || atomic_load_explicit(&cpl_context.lock.next, memory_order_relaxed) ==
-                          atomic_load_explicit(&cpl_context.lock.serving, memory_order_relaxed) + 1)
+    if (atomic_load_explicit(&cpl_context.lock.next, memory_order_relaxed) ==
+        atomic_load_explicit(&cpl_context.lock.serving, memory_order_relaxed) + 1)
         return;
     CPL_OUTSIDE; /* for a moment */
 }

@@ -105,7 +105,8 @@ static void poll(int patience)
         give_way(*n_idle, 1);
     else if (*n_idle > 0)
         give_way_unless_given(*n_idle, patience == NO_MPI ? 1 : patience);
-    cpl_service_give_way();
+    if (cpl_context.service.shared)
+        cpl_service_give_way();
 }
 
 void cpl_progress_poll(void)
@@ -133,7 +134,8 @@ void cpl_progress_pause(int n)
         poll_mpi();
     else
         give_way(n, 1);
-    cpl_service_give_way();
+    if (cpl_context.service.shared)
+        cpl_service_give_way();
 }
 
 bool cpl_progress_serve(void)
@@ -147,7 +149,7 @@ bool cpl_progress_serve(void)
     return poll_once() || any;
 }
 
-void cpl_progress_leave(void)
+void cpl_progress_send_batches(void)
 {
     CPL_CALL_HOOKS(leave, ());
 }
@@ -162,8 +164,7 @@ void cpl_progress_before_wait(void)
 int cpl_progress_wait(MPI_Request *request, MPI_Status *status)
 {
     int flag = 0;
-    if (cpl_context.busy.n_open_batches > 0)
-        cpl_progress_leave();
+    cpl_progress_leave();
     for (;;) {
         int result = PMPI_Test(request, &flag, status);
         if (result != MPI_SUCCESS || flag)

@@ -44,7 +44,12 @@ void cpl_progress_no_wait(void);
 bool cpl_progress_serve(void);
 
 /* Before a call that may wait: sends the batches. Local. */
-void cpl_progress_leave(void);
+void cpl_progress_send_batches(void);
+static inline void cpl_progress_leave(void)
+{
+    if (cpl_context.busy.n_open_batches > 0)
+        cpl_progress_send_batches();
+}
 
 /* Before a call that may wait without a communicator (windows, files), or only for ranks that are
  * in MPI already: sends the batches and deals once with what has come. Local. */

@@ -244,11 +244,6 @@ int cpl_embed_iallreduce(struct cpl_comm_state *state, struct cpl_embed_kind *ki
     return MPI_ERR_INTERN;
 }
 
-bool cpl_report_is_wanted(void)
-{
-    return false;
-}
-
 void cpl_report_add(const struct cpl_record *record)
 {
     (void)record;
@@ -346,7 +341,7 @@ bool cpl_progress_serve(void)
     return false;
 }
 
-void cpl_progress_leave(void)
+void cpl_progress_send_batches(void)
 {
     cpl_pt2pt_hooks.leave();
 }
@@ -479,7 +474,7 @@ void pt2pt_collective(void)
     struct cpl_alike alike = {CPL_HASH_START};
     me->time += me->pace;
     mock_set_time(me->time);
-    cpl_pt2pt_arrive();
+    cpl_progress_leave();
     cpl_pt2pt_note_collective(&me->state);
     cpl_meeting_count(&me->state, 1);
     cpl_pt2pt_hooks.alike(&me->state, &alike);

@@ -33,11 +33,6 @@ bool cpl_device_is_unreadable(const void *address)
     return false;
 }
 
-bool cpl_report_is_wanted(void)
-{
-    return false;
-}
-
 void cpl_report_add(const struct cpl_record *record)
 {
     (void)record;

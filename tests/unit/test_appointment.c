@@ -53,7 +53,7 @@ void cpl_meeting_end_grants(void)
 {
 }
 
-void cpl_progress_leave(void)
+void cpl_progress_send_batches(void)
 {
 }
 

@@ -56,7 +56,7 @@ void cpl_progress_poll(void)
     seen.n_polls++;
 }
 
-void cpl_progress_leave(void)
+void cpl_progress_send_batches(void)
 {
     seen.n_left++;
 }

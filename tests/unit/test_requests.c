@@ -198,7 +198,7 @@ void cpl_progress_await(void)
     cpl_progress_poll();
 }
 
-void cpl_progress_leave(void)
+void cpl_progress_send_batches(void)
 {
 }
 
