@@ -40,6 +40,9 @@ planned() {
     sed -n 's/^   "calls_planned": \([0-9]*\),$/\1/p' "$1.json" | head -n 1
 }
 
+# A copy of the program for each rank: many copies' variables of threads find no room (dlopen fails).
+check "no variable of a thread is in a simulated program" \
+    sh -c '! readelf -lW "$0" | grep -w TLS' "$top_builddir/bench/sim/exchange"
 for topology in fattree torus dragonfly; do
     export CARPOOL_MODE=force CARPOOL_STRATEGY=vpt:2
     run one $topology --warmup 3
