@@ -1,6 +1,6 @@
 /*
- * plan_model: planning without a root (shim/plan/plan_together.h) by thousands of ranks, over the
- * model of a cluster (rank_model.h): all ranks in one process.
+ * plan_model: planning without a root (shim/plan/plan_distributed.h) by thousands of ranks, over
+ * the model of a cluster (rank_model.h): all ranks in one process.
  *
  *     plan_model RANKS MACHINE [--family random|stencil|powerlaw|band] [--messages N] [--bytes N]
  *                [--strategy NAME] [--json] [--write FILE]
@@ -20,8 +20,8 @@
 #include "planner/strategies/rows.h"
 #include "shim/base/work.h"
 #include "shim/meet/agree.h"
+#include "shim/plan/plan_distributed.h"
 #include "shim/plan/plan_root.h"
-#include "shim/plan/plan_together.h"
 #include "shim/state/context.h"
 #include "shim/wait/collective.h"
 #include "shim/wait/progress.h"
@@ -59,7 +59,7 @@ static int take_strategy(const struct bench_option *option, char *name, struct b
     (void)option;
     if (strcmp(name, "auto") != 0 && cpl_strategy_parse(name, &choice, &why))
         return bench_fail(error, "--strategy: %s", why.text);
-    if (strcmp(name, "auto") != 0 && !choice.strategy->walk)
+    if (strcmp(name, "auto") != 0 && !choice.strategy->router)
         return bench_fail(error, "--strategy: ranks do not plan together by %s", name);
     snprintf(cpl_context.settings.strategy, sizeof cpl_context.settings.strategy, "%s", name);
     return 0;
@@ -440,7 +440,7 @@ static int run(const struct bench *bench, struct bench_error *error)
     prepare(bench);
     double start = MPI_Wtime();
     int64_t sent = rank_model.sent[bench->rank];
-    bool done = cpl_plan_together(MPI_COMM_WORLD, &input, &output);
+    bool done = cpl_plan_distributed(MPI_COMM_WORLD, &input, &output);
     double seconds = MPI_Wtime() - start;
     int64_t of_rank[] = {rank_model.sent[bench->rank] - sent, most_held[bench->rank], n}, most[3],
             sum[3];

@@ -2,8 +2,8 @@
  * A model of a cluster that runs all ranks of a program in one process, without threads and without
  * a network simulator: for thousands of ranks. What the program does is real, to the last byte; the
  * clock of each rank is modelled. It has the functions of MPI that the distributed array,
- * bench/graph and planning without a root (shim/plan/plan_together.h) use, for communicators of all
- * ranks.
+ * bench/graph and planning without a root (shim/plan/plan_distributed.h) use, for communicators of
+ * all ranks.
  *
  * Messages cost what bench/sim/platform.cpp makes SimGrid charge: the ends processor time, inside a
  * node bytes at both ends, between nodes bytes on the port of each node. But ports serve messages

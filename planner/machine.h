@@ -152,7 +152,7 @@ enum cpl_status cpl_node_shape_load(const char *topology, struct cpl_node_shape 
 void cpl_machine_apply_shape(struct cpl_machine *machine, const struct cpl_node_shape *shape);
 
 /* The machine of cpl_machine_init with a shape (NULL: none) applied, without arrays of ranks: for
- * walks and what ranks make of them (plan/walk.h, plan/local_plan.h), which look at places by
+ * routers and what ranks make of them (plan/router.h, plan/local_plan.h), which look at places by
  * cpl_machine_node and cpl_machine_socket; not for strategies' plans. Returns CPL_OK, CPL_ERR_ARG.
  */
 enum cpl_status cpl_machine_blocks(int32_t n_ranks, int32_t ranks_per_node,

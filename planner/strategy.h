@@ -43,7 +43,7 @@ struct cpl_strategy_numbers {
 
 struct cpl_strategy;
 struct cpl_strategy_list;
-struct cpl_walk;
+struct cpl_router;
 
 struct cpl_strategy {
     const char *name;
@@ -81,13 +81,13 @@ struct cpl_strategy {
     enum cpl_status (*route)(const struct cpl_strategy_input *input,
                              const struct cpl_strategy_numbers *numbers, struct cpl_routes *routes,
                              struct cpl_error *error);
-    /* Where routes hang on no other messages: makes the walk that gives the same routes, for the
+    /* Where routes hang on no other messages: makes the router that gives the same routes, for the
      * input's machine and number of ranks; the pattern's messages are not looked at. Returns
-     * CPL_OK (the caller frees *walk with cpl_walk_free), CPL_ERR_UNFIT, CPL_ERR_NOMEM. NULL: they
-     * hang on the whole pattern. */
-    enum cpl_status (*walk)(const struct cpl_strategy_input *input,
-                            const struct cpl_strategy_numbers *numbers, struct cpl_walk *walk,
-                            struct cpl_error *error);
+     * CPL_OK (the caller frees *router with cpl_router_free), CPL_ERR_UNFIT, CPL_ERR_NOMEM. NULL:
+     * they hang on the whole pattern. */
+    enum cpl_status (*router)(const struct cpl_strategy_input *input,
+                              const struct cpl_strategy_numbers *numbers, struct cpl_router *router,
+                              struct cpl_error *error);
 };
 
 /* A strategy with its parameter, as parsed from text. */
@@ -136,11 +136,11 @@ enum cpl_status cpl_strategy_route(const struct cpl_strategy_input *input,
                                    const struct cpl_strategy_choice *choice,
                                    struct cpl_routes *routes, struct cpl_error *error);
 
-/* The walk of one choice, which must not be "auto". Returns what the row's walk function returns,
- * CPL_ERR_UNFIT where routes hang on the whole pattern. */
-enum cpl_status cpl_strategy_walk(const struct cpl_strategy_input *input,
-                                  const struct cpl_strategy_choice *choice, struct cpl_walk *walk,
-                                  struct cpl_error *error);
+/* The router of one choice, which must not be "auto". Returns what the row's router function
+ * returns, CPL_ERR_UNFIT where routes hang on the whole pattern. */
+enum cpl_status cpl_strategy_router(const struct cpl_strategy_input *input,
+                                    const struct cpl_strategy_choice *choice,
+                                    struct cpl_router *router, struct cpl_error *error);
 
 /* The time of the plan along routes by the chain model, in microseconds. Returns CPL_OK,
  * CPL_ERR_ARG, CPL_ERR_NOMEM. */

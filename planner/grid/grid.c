@@ -221,8 +221,8 @@ static int compare_ranks(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A walk from near to far leaves the last layer of the last dimension where the next point would be
- * a hole, by cpl_grid_step, and comes back to it in the last step only. */
+/* Going from near to far leaves the last layer of the last dimension where the next point would
+ * be a hole, by cpl_grid_step, and comes back to it in the last step only. */
 static int32_t near_peers(const struct cpl_grid *grid, int32_t at, int32_t dim, bool incoming,
                           int32_t *peer)
 {
@@ -258,7 +258,7 @@ int32_t cpl_grid_next(const struct cpl_grid *grid, enum cpl_grid_order order, in
 }
 
 /* Walks by cpl_grid_step, with fewer divisions; stops are points. */
-static void walk_near(const struct cpl_grid *grid, int32_t at, int32_t dest, int32_t *stops)
+static void route_near(const struct cpl_grid *grid, int32_t at, int32_t dest, int32_t *stops)
 {
     int32_t at_rest = at, dest_rest = dest; /* divided by the stride */
     for (int32_t d = 0; d < grid->n_dims; d++) {
@@ -276,49 +276,49 @@ static void walk_near(const struct cpl_grid *grid, int32_t at, int32_t dest, int
 }
 
 /* Walks from a point to another; stops are points. */
-static void walk(const struct cpl_grid *grid, enum cpl_grid_order order, int32_t at, int32_t dest,
-                 int32_t n_steps, int32_t *stops)
+static void router(const struct cpl_grid *grid, enum cpl_grid_order order, int32_t at, int32_t dest,
+                   int32_t n_steps, int32_t *stops)
 {
     if (order == CPL_GRID_NEAR_FIRST) {
-        walk_near(grid, at, dest, stops);
+        route_near(grid, at, dest, stops);
         return;
     }
     for (int32_t s = 0; s < n_steps; s++)
         stops[s] = at = cpl_grid_far_step(grid, at, dest, s);
 }
 
-/* What a walk over a grid looks at. */
+/* What routes over a grid follow from. */
 struct ordered_grid {
     struct cpl_grid grid;
     enum cpl_grid_order order;
 };
 
-static void go(const struct cpl_walk *w, int32_t src, int32_t dst, int32_t *stops)
+static void go(const struct cpl_router *w, int32_t src, int32_t dst, int32_t *stops)
 {
     const struct ordered_grid *ordered = w->grid;
-    walk(&ordered->grid, ordered->order, src, dst, w->n_waves, stops);
+    router(&ordered->grid, ordered->order, src, dst, w->n_waves, stops);
 }
 
-enum cpl_status cpl_grid_walk(const struct cpl_grid *grid, enum cpl_grid_order order,
-                              struct cpl_walk *walk, struct cpl_error *error)
+enum cpl_status cpl_grid_router(const struct cpl_grid *grid, enum cpl_grid_order order,
+                                struct cpl_router *router, struct cpl_error *error)
 {
     struct cpl_arena arena = CPL_ARENA_EMPTY;
     struct ordered_grid *ordered = CPL_ARENA_ARRAY(&arena, struct ordered_grid, 1);
     if (!ordered)
-        return cpl_fail_memory(error, "the walk");
+        return cpl_fail_memory(error, "routes over a grid");
     *ordered = (struct ordered_grid){*grid, order};
-    *walk = (struct cpl_walk){cpl_grid_n_steps(grid, order), go, ordered, arena};
+    *router = (struct cpl_router){cpl_grid_n_steps(grid, order), go, ordered, arena};
     return CPL_OK;
 }
 
-static void walk_mapped(const struct cpl_pattern *pattern, const struct cpl_grid *grid,
-                        enum cpl_grid_order order, const int32_t *position, const int32_t *rank_at,
-                        struct cpl_routes *routes)
+static void route_mapped(const struct cpl_pattern *pattern, const struct cpl_grid *grid,
+                         enum cpl_grid_order order, const int32_t *position, const int32_t *rank_at,
+                         struct cpl_routes *routes)
 {
     for (int32_t i = 0; i < pattern->n_ranks; i++)
         for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++) {
             int32_t *stops = cpl_routes_of(routes, m);
-            walk(grid, order, position[i], position[pattern->dst[m]], routes->n_waves, stops);
+            router(grid, order, position[i], position[pattern->dst[m]], routes->n_waves, stops);
             for (int32_t s = 0; s < routes->n_waves; s++)
                 stops[s] = rank_at[stops[s]];
         }
@@ -336,10 +336,10 @@ enum cpl_status cpl_grid_route(const struct cpl_pattern *pattern, const struct c
     for (int32_t i = 0; i < grid->n_ranks && position; i++)
         rank_at[position[i]] = i;
     if (!status && position)
-        walk_mapped(pattern, grid, order, position, rank_at, routes);
+        route_mapped(pattern, grid, order, position, rank_at, routes);
     for (int32_t i = 0; i < pattern->n_ranks && !status && !position; i++)
         for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++)
-            walk(grid, order, i, pattern->dst[m], routes->n_waves, cpl_routes_of(routes, m));
+            router(grid, order, i, pattern->dst[m], routes->n_waves, cpl_routes_of(routes, m));
     cpl_arena_free(&scratch);
     return status;
 }

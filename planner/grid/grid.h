@@ -7,7 +7,7 @@
 #define CARPOOL_GRID_H
 
 #include "planner/pattern.h"
-#include "planner/plan/walk.h"
+#include "planner/plan/router.h"
 #include "planner/routes.h"
 #include "planner/status.h"
 
@@ -59,27 +59,27 @@ enum cpl_grid_order {
 int32_t cpl_grid_n_steps(const struct cpl_grid *grid, enum cpl_grid_order order);
 
 /* The rank that a message at rank `at` for `dest` goes to in step 0 .. cpl_grid_n_steps - 1 of the
- * walk from far to near. Without holes step s corrects dimension n_dims - 1 - s. With holes,
+ * grid from far to near. Without holes step s corrects dimension n_dims - 1 - s. With holes,
  * messages leave the last layer of the last dimension in step 0 and enter it only in the additional
  * last step, so that all steps between stay in full layers. After all steps a message is at dest.
- * Holes or not, a rank sends to, and receives from, at most the sum of (size - 1) others in a walk
- * of all messages. */
+ * Holes or not, a rank sends to, and receives from, at most the sum of (size - 1) others, by
+ * all messages. */
 int32_t cpl_grid_far_step(const struct cpl_grid *grid, int32_t at, int32_t dest, int32_t step);
 
-/* The rank that a message at rank `at` for `dest` goes to in a step of the walk in that order. */
+/* The rank that a message at rank `at` for `dest` goes to in a step in that order. */
 int32_t cpl_grid_next(const struct cpl_grid *grid, enum cpl_grid_order order, int32_t at,
                       int32_t dest, int32_t step);
 
-/* The ranks that messages of rank `at` can go to in a step of the walk in that order (incoming: can
- * come from), ascending, including `at` where messages can rest. peer has room for n_ranks entries.
- * Returns their number. */
+/* The ranks that messages of rank `at` can go to in a step in that order (incoming:
+ * can come from), ascending, including `at` where messages can rest. peer has room for n_ranks
+ * entries. Returns their number. */
 int32_t cpl_grid_peers(const struct cpl_grid *grid, enum cpl_grid_order order, int32_t at,
                        int32_t step, bool incoming, int32_t *peer);
 
-/* The walk over a grid of as many ranks, rank i at point i: a wave per step. Returns CPL_OK,
- * CPL_ERR_NOMEM. The caller frees *walk. */
-enum cpl_status cpl_grid_walk(const struct cpl_grid *grid, enum cpl_grid_order order,
-                              struct cpl_walk *walk, struct cpl_error *error);
+/* The router over a grid of as many ranks, rank i at point i: a wave per step. Returns CPL_OK,
+ * CPL_ERR_NOMEM. The caller frees *router. */
+enum cpl_status cpl_grid_router(const struct cpl_grid *grid, enum cpl_grid_order order,
+                                struct cpl_router *router, struct cpl_error *error);
 
 /* Routes of a pattern's messages over a grid of as many ranks: a wave per step. position[i] is the
  * point that rank i plays (a permutation, map.h); NULL: rank i is point i. Returns CPL_OK,

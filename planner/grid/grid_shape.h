@@ -1,5 +1,5 @@
-/* Shapes of grids: sizes that are powers of two, distributed over the steps of a walk in different
- * ways (Peters 2024, 5.2.1).
+/* Shapes of grids: sizes that are powers of two, distributed over the steps in
+ * different ways (Peters 2024, 5.2.1).
  *
  * Pure functions. */
 #ifndef CARPOOL_GRID_SHAPE_H

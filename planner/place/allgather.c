@@ -45,7 +45,7 @@ int64_t cpl_allgather_class_most(int32_t class_)
     return (INT64_C(1) << (class_ + CPL_ALLGATHER_FIRST_CLASS)) - 1;
 }
 
-enum cpl_allgather_way cpl_allgather_mpi_way(int32_t n_ranks, double bytes)
+enum cpl_allgather_algorithm cpl_allgather_mpi_algorithm(int32_t n_ranks, double bytes)
 {
     bool is_power = (n_ranks & (n_ranks - 1)) == 0;
     if (is_power && bytes < MPI_LONG)
@@ -240,26 +240,27 @@ struct row {
 };
 
 #define WAY(NAME, name) [CPL_ALLGATHER_##NAME] = {#name, &name},
-static const struct row rows[] = {CPL_ALLGATHER_WAYS(WAY) WAY(BRUCK, bruck)};
+static const struct row rows[] = {CPL_ALLGATHER_ALGORITHMS(WAY) WAY(BRUCK, bruck)};
 #undef WAY
 
-const char *cpl_allgather_name(enum cpl_allgather_way way)
+const char *cpl_allgather_name(enum cpl_allgather_algorithm way)
 {
     return rows[way].name;
 }
 
-bool cpl_allgather_is_in_place(enum cpl_allgather_way way)
+bool cpl_allgather_is_in_place(enum cpl_allgather_algorithm way)
 {
     return rows[way].rule->in_place;
 }
 
-int32_t cpl_allgather_steps(enum cpl_allgather_way way, int32_t n_ranks)
+int32_t cpl_allgather_steps(enum cpl_allgather_algorithm way, int32_t n_ranks)
 {
     return rows[way].rule->steps(n_ranks);
 }
 
-enum cpl_status cpl_allgather_place(enum cpl_allgather_way way, const struct cpl_machine *machine,
-                                    int32_t *rank_at, struct cpl_error *error)
+enum cpl_status cpl_allgather_place(enum cpl_allgather_algorithm way,
+                                    const struct cpl_machine *machine, int32_t *rank_at,
+                                    struct cpl_error *error)
 {
     const struct rule *rule = rows[way].rule;
     if (!rule->map)
@@ -273,9 +274,10 @@ enum cpl_status cpl_allgather_place(enum cpl_allgather_way way, const struct cpl
     return status ? cpl_fail_memory(error, "placing the ranks") : CPL_OK;
 }
 
-enum cpl_status cpl_allgather_cost(enum cpl_allgather_way way, const struct cpl_machine *machine,
-                                   const int32_t *rank_at, double bytes, bool in_order,
-                                   double *microseconds, struct cpl_error *error)
+enum cpl_status cpl_allgather_cost(enum cpl_allgather_algorithm way,
+                                   const struct cpl_machine *machine, const int32_t *rank_at,
+                                   double bytes, bool in_order, double *microseconds,
+                                   struct cpl_error *error)
 {
     struct cpl_arena scratch = CPL_ARENA_EMPTY;
     struct steps steps = {.machine = machine,
@@ -305,7 +307,7 @@ static double typical_bytes(int32_t class_)
 }
 
 /* One way in one class: placed or not. */
-static enum cpl_status weigh(const struct cpl_machine *machine, enum cpl_allgather_way way,
+static enum cpl_status weigh(const struct cpl_machine *machine, enum cpl_allgather_algorithm way,
                              const int32_t *rank_at, double bytes,
                              struct cpl_allgather_class *class_, struct cpl_error *error)
 {
@@ -325,18 +327,19 @@ enum cpl_status cpl_allgather_plan(const struct cpl_machine *machine, int32_t *r
     int32_t n = machine->n_ranks;
     enum cpl_status status = CPL_OK;
     memset(classes, 0, CPL_ALLGATHER_CLASSES * sizeof *classes);
-    for (int way = 0; way < CPL_N_ALLGATHER_WAYS && !status; way++)
-        status = cpl_allgather_place((enum cpl_allgather_way)way, machine,
+    for (int way = 0; way < CPL_N_ALLGATHER_ALGORITHMS && !status; way++)
+        status = cpl_allgather_place((enum cpl_allgather_algorithm)way, machine,
                                      rank_at + (int64_t)way * n, error);
     for (int32_t k = 0; k < CPL_ALLGATHER_CLASSES && !status; k++) {
         double all = typical_bytes(k), bytes = all / n;
-        enum cpl_allgather_way mpi_way = cpl_allgather_mpi_way(n, all);
-        classes[k].mpi_way = (int32_t)mpi_way;
-        status = cpl_allgather_cost(mpi_way, machine, NULL, bytes, mpi_way != CPL_ALLGATHER_BRUCK,
-                                    &classes[k].mpi_us, error);
-        for (int way = 0; way < CPL_N_ALLGATHER_WAYS && !status; way++)
-            status = weigh(machine, (enum cpl_allgather_way)way, rank_at + (int64_t)way * n, bytes,
-                           &classes[k], error);
+        enum cpl_allgather_algorithm mpi_algorithm = cpl_allgather_mpi_algorithm(n, all);
+        classes[k].mpi_algorithm = (int32_t)mpi_algorithm;
+        status =
+            cpl_allgather_cost(mpi_algorithm, machine, NULL, bytes,
+                               mpi_algorithm != CPL_ALLGATHER_BRUCK, &classes[k].mpi_us, error);
+        for (int way = 0; way < CPL_N_ALLGATHER_ALGORITHMS && !status; way++)
+            status = weigh(machine, (enum cpl_allgather_algorithm)way, rank_at + (int64_t)way * n,
+                           bytes, &classes[k], error);
     }
     return status;
 }

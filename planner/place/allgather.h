@@ -27,17 +27,17 @@
 
 /* The ways, WAY(NAME, name): from these rows come the enum, the names, the words of
  * CARPOOL_ALLGATHER, the model's rules (`name` in allgather.c) and what carries a call (`name` in
- * shim/exchange/way_gather.c). */
-#define CPL_ALLGATHER_WAYS(WAY)                                                                    \
+ * shim/exchange/carrier_gather.c). */
+#define CPL_ALLGATHER_ALGORITHMS(WAY)                                                              \
     WAY(RING, ring)                                                                                \
     WAY(DOUBLING, doubling)
 
-enum cpl_allgather_way {
+enum cpl_allgather_algorithm {
 #define WAY(NAME, name) CPL_ALLGATHER_##NAME,
-    CPL_ALLGATHER_WAYS(WAY)
+    CPL_ALLGATHER_ALGORITHMS(WAY)
 #undef WAY
-        CPL_N_ALLGATHER_WAYS,
-    CPL_ALLGATHER_BRUCK = CPL_N_ALLGATHER_WAYS /* MPI's only */
+        CPL_N_ALLGATHER_ALGORITHMS,
+    CPL_ALLGATHER_BRUCK = CPL_N_ALLGATHER_ALGORITHMS /* MPI's only */
 };
 
 /* Class k holds calls in which the data of all ranks together is less than 2^(k + 10) bytes and
@@ -47,15 +47,15 @@ enum cpl_allgather_way {
 
 /* Modelled times of the calls of one class. Plain data. */
 struct cpl_allgather_class {
-    int32_t mpi_way; /* enum cpl_allgather_way */
+    int32_t mpi_algorithm; /* enum cpl_allgather_algorithm */
     double mpi_us;
-    double us[CPL_N_ALLGATHER_WAYS];
-    int32_t placed[CPL_N_ALLGATHER_WAYS]; /* 0: the ranks stay as they are, because placing them is
-                                             not faster */
+    double us[CPL_N_ALLGATHER_ALGORITHMS];
+    int32_t placed[CPL_N_ALLGATHER_ALGORITHMS]; /* 0: the ranks stay as they are, because placing
+                                             them is not faster */
 };
 
 /* "ring", "doubling", "bruck". */
-const char *cpl_allgather_name(enum cpl_allgather_way way);
+const char *cpl_allgather_name(enum cpl_allgather_algorithm way);
 
 /* The class of a call with so many bytes in all, and the largest number of bytes of a class
  * (INT64_MAX: the last one). */
@@ -63,26 +63,28 @@ int32_t cpl_allgather_class_of(int64_t bytes);
 int64_t cpl_allgather_class_most(int32_t class_);
 
 /* The way that MPICH takes for `bytes` bytes in all. */
-enum cpl_allgather_way cpl_allgather_mpi_way(int32_t n_ranks, double bytes);
+enum cpl_allgather_algorithm cpl_allgather_mpi_algorithm(int32_t n_ranks, double bytes);
 
 /* Whether each message is received where the program wants it: else a call by placed ranks gathers
  * in a buffer of its own and copies at the end. */
-bool cpl_allgather_is_in_place(enum cpl_allgather_way way);
+bool cpl_allgather_is_in_place(enum cpl_allgather_algorithm way);
 
 /* Messages that a rank sends one after the other. */
-int32_t cpl_allgather_steps(enum cpl_allgather_way way, int32_t n_ranks);
+int32_t cpl_allgather_steps(enum cpl_allgather_algorithm way, int32_t n_ranks);
 
 /* Places the ranks by a way's heuristic: rank_at (n_ranks entries) gets the rank of each point.
  * Returns CPL_OK, CPL_ERR_ARG (Bruck's form has no placement), CPL_ERR_NOMEM. */
-enum cpl_status cpl_allgather_place(enum cpl_allgather_way way, const struct cpl_machine *machine,
-                                    int32_t *rank_at, struct cpl_error *error);
+enum cpl_status cpl_allgather_place(enum cpl_allgather_algorithm way,
+                                    const struct cpl_machine *machine, int32_t *rank_at,
+                                    struct cpl_error *error);
 
 /* The modelled time of a call in which every rank has `bytes` bytes; rank_at NULL: rank i plays
  * point i. in_order: the data is received where the program wants it, so nothing is copied
  * afterwards. Returns CPL_OK, CPL_ERR_NOMEM. */
-enum cpl_status cpl_allgather_cost(enum cpl_allgather_way way, const struct cpl_machine *machine,
-                                   const int32_t *rank_at, double bytes, bool in_order,
-                                   double *microseconds, struct cpl_error *error);
+enum cpl_status cpl_allgather_cost(enum cpl_allgather_algorithm way,
+                                   const struct cpl_machine *machine, const int32_t *rank_at,
+                                   double bytes, bool in_order, double *microseconds,
+                                   struct cpl_error *error);
 
 /* Places the ranks for all ways and fills the table of classes (CPL_ALLGATHER_CLASSES entries): in
  * each a way goes by the placed ranks only where that is modelled faster. The data of all ranks is

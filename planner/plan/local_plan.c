@@ -13,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct cpl_passing_here cpl_passing_here(const struct cpl_walk *walk, int32_t rank,
+struct cpl_passing_here cpl_passing_here(const struct cpl_router *router, int32_t rank,
                                          const struct cpl_passing *passing,
-                                         struct cpl_way_room *room)
+                                         struct cpl_carrier_room *room)
 {
     int32_t n =
-        cpl_walk_path(walk, passing->src, passing->dst, room->stops, room->path, room->wave);
+        cpl_router_path(router, passing->src, passing->dst, room->stops, room->path, room->wave);
     int32_t k = 0;
     while (k < n - 1 && room->path[k] != rank)
         k++;
@@ -84,7 +84,7 @@ int64_t cpl_local_join_edges(struct cpl_local_edge *edges, int64_t n)
     return kept;
 }
 
-enum cpl_status cpl_local_loads(const struct cpl_walk *walk, const struct cpl_machine *machine,
+enum cpl_status cpl_local_loads(const struct cpl_router *router, const struct cpl_machine *machine,
                                 int32_t rank, const struct cpl_local_edge *edges, int64_t n_edges,
                                 double unit_bytes, struct cpl_rank_load *load,
                                 struct cpl_local_counts *counts, struct cpl_error *error)
@@ -94,7 +94,7 @@ enum cpl_status cpl_local_loads(const struct cpl_walk *walk, const struct cpl_ma
     int64_t mpi[2] = {0, 0};
     if (!to)
         return cpl_fail_memory(error, "a rank's loads");
-    memset(load, 0, (size_t)walk->n_waves * sizeof *load);
+    memset(load, 0, (size_t)router->n_waves * sizeof *load);
     for (int64_t k = 0; k < n_edges; k++) {
         const struct cpl_local_edge *edge = &edges[k];
         bool by_lane = cpl_machine_is_lane(machine, rank, edge->peer);
@@ -138,19 +138,20 @@ void cpl_local_add_endings(const struct cpl_machine *machine, const struct cpl_e
 }
 
 /* The ranks on the ways, ascending; and the waves in which anything travels. */
-static enum cpl_status find_ranks(const struct cpl_walk *walk, const struct cpl_passing *passing,
-                                  int64_t n, struct cpl_local_plan *local, int32_t *n_found)
+static enum cpl_status find_ranks(const struct cpl_router *router,
+                                  const struct cpl_passing *passing, int64_t n,
+                                  struct cpl_local_plan *local, int32_t *n_found)
 {
-    struct cpl_way_room room;
+    struct cpl_carrier_room room;
     int32_t *found =
-        CPL_ARENA_ARRAY(&local->arena, int32_t, (n + 1) * ((int64_t)walk->n_waves + 1));
+        CPL_ARENA_ARRAY(&local->arena, int32_t, (n + 1) * ((int64_t)router->n_waves + 1));
     int64_t n_all = 0;
     if (!found)
         return CPL_ERR_NOMEM;
     found[n_all++] = local->me;
     for (int64_t k = 0; k < n; k++) {
-        int32_t on_way =
-            cpl_walk_path(walk, passing[k].src, passing[k].dst, room.stops, room.path, room.wave);
+        int32_t on_way = cpl_router_path(router, passing[k].src, passing[k].dst, room.stops,
+                                         room.path, room.wave);
         for (int32_t i = 0; i < on_way; i++) {
             found[n_all++] = room.path[i];
             local->waves |= i > 0 ? UINT64_C(1) << (room.wave[i] - 1) : 0;
@@ -185,21 +186,21 @@ static enum cpl_status build_pattern(struct cpl_local_plan *local, int32_t n_fou
     return status;
 }
 
-static enum cpl_status build_plan(const struct cpl_walk *walk, struct cpl_local_plan *local,
+static enum cpl_status build_plan(const struct cpl_router *router, struct cpl_local_plan *local,
                                   struct cpl_error *error)
 {
     const struct cpl_pattern *p = &local->pattern;
     struct cpl_routes routes;
-    struct cpl_way_room room;
-    enum cpl_status status = cpl_routes_init(p, walk->n_waves, &routes, error);
+    struct cpl_carrier_room room;
+    enum cpl_status status = cpl_routes_init(p, router->n_waves, &routes, error);
     if (status)
         return status;
     for (int32_t i = 0; i < p->n_ranks; i++)
         for (int64_t m = p->first[i]; m < p->first[i + 1]; m++) {
             int32_t *stops = cpl_routes_of(&routes, m);
-            cpl_walk_straight(walk, local->rank_of[i], local->rank_of[p->dst[m]], walk->n_waves,
-                              room.stops, room.path, room.wave);
-            for (int32_t w = 0; w < walk->n_waves; w++)
+            cpl_router_straight(router, local->rank_of[i], local->rank_of[p->dst[m]],
+                                router->n_waves, room.stops, room.path, room.wave);
+            for (int32_t w = 0; w < router->n_waves; w++)
                 stops[w] = number_of(local, p->n_ranks, room.stops[w]);
         }
     status = cpl_plan_build(p, &routes, &local->plan, error);
@@ -207,7 +208,7 @@ static enum cpl_status build_plan(const struct cpl_walk *walk, struct cpl_local_
     return status;
 }
 
-/* The walk's wave that is the n-th (from 1) of the set. */
+/* The router's wave that is the n-th (from 1) of the set. */
 static int32_t wave_of(uint64_t waves, int32_t n)
 {
     int32_t wave = 1;
@@ -262,18 +263,18 @@ static enum cpl_status list_edges(struct cpl_local_plan *local)
     return CPL_OK;
 }
 
-enum cpl_status cpl_local_plan_make(const struct cpl_walk *walk, int32_t n_ranks, int32_t rank,
+enum cpl_status cpl_local_plan_make(const struct cpl_router *router, int32_t n_ranks, int32_t rank,
                                     const struct cpl_passing *passing, int64_t n,
                                     struct cpl_local_plan *local, struct cpl_error *error)
 {
     int32_t n_found = 0;
     *local = (struct cpl_local_plan){.me = rank, .n_ranks = n_ranks, .arena = CPL_ARENA_EMPTY};
-    enum cpl_status status = find_ranks(walk, passing, n, local, &n_found)
+    enum cpl_status status = find_ranks(router, passing, n, local, &n_found)
                                  ? cpl_fail_memory(error, "a rank's messages")
                                  : build_pattern(local, n_found, passing, n, error);
     if (!status) {
         local->me = number_of(local, n_found, rank);
-        status = build_plan(walk, local, error);
+        status = build_plan(router, local, error);
         if (!status && list_edges(local)) {
             cpl_plan_free(&local->plan);
             status = cpl_fail_memory(error, "a rank's edges");

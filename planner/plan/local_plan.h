@@ -1,15 +1,15 @@
 /* A rank's own slice of a plan, made by the rank itself from the messages that pass through it: no
- * rank needs to know all messages. The plan's routes are a walk (walk.h). The result is, word for
- * word, the slice that cpl_slicer_extract cuts from the whole plan (rank_plan.h).
+ * rank needs to know all messages. The plan's routes are computed (router.h). The result is, word
+ * for word, the slice that cpl_slicer_extract cuts from the whole plan (rank_plan.h).
  *
  * A rank learns the messages that pass through it from the ranks before it on their ways: each
  * starts with its own messages, and hands on every message that it has to the next rank
- * (cpl_passing_here), a hop at a time. Until a walk is chosen its edges are enough (struct
+ * (cpl_passing_here), a hop at a time. Until a router is chosen its edges are enough (struct
  * cpl_local_edge), and of messages whose ways are the same from the next rank on, one and their
  * number. Payload classes are not served: the tree of copies of one payload hangs on all its
  * destinations.
  *
- * Order of calls: for each walk that is considered cpl_local_count_own, cpl_local_join_edges and
+ * Order of calls: for each router that is considered cpl_local_count_own, cpl_local_join_edges and
  * cpl_local_loads; then for those that are used cpl_local_plan_make; tell in_later to the senders
  * and set out_later from the receivers; join `waves` over all ranks by OR; cpl_local_plan_order;
  * add up row_hash and edges_hash over all ranks; cpl_local_plan_words; cpl_local_plan_free. Cost:
@@ -22,13 +22,13 @@
 #include "planner/pattern.h"
 #include "planner/plan.h"
 #include "planner/plan/plan_internal.h"
-#include "planner/plan/walk.h"
+#include "planner/plan/router.h"
 #include "planner/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The most waves of a walk: waves are bits of a word. */
+/* The most waves of a router: waves are bits of a word. */
 #define CPL_LOCAL_WAVES 64
 
 /* A message that a rank sends, forwards or receives; volume in the pattern's units. */
@@ -59,7 +59,7 @@ struct cpl_endings {
 };
 
 /* Room for one message's way. */
-struct cpl_way_room {
+struct cpl_carrier_room {
     int32_t stops[CPL_LOCAL_WAVES + 1], path[CPL_LOCAL_WAVES + 1], wave[CPL_LOCAL_WAVES + 1];
 };
 
@@ -72,9 +72,9 @@ struct cpl_passing_here {
 };
 
 /* The rank must be on the message's way. */
-struct cpl_passing_here cpl_passing_here(const struct cpl_walk *walk, int32_t rank,
+struct cpl_passing_here cpl_passing_here(const struct cpl_router *router, int32_t rank,
                                          const struct cpl_passing *passing,
-                                         struct cpl_way_room *room);
+                                         struct cpl_carrier_room *room);
 
 /* What a rank does in a plan. Sums and maxima over ranks give the figures of the plan (struct
  * cpl_metrics). */
@@ -95,15 +95,15 @@ void cpl_local_count_own(struct cpl_local_counts *counts, const struct cpl_passi
 /* Sorts edges and joins those of one peer, wave and direction. Returns how many are left. */
 int64_t cpl_local_join_edges(struct cpl_local_edge *edges, int64_t n);
 
-/* The rank's load in each wave of the walk (walk->n_waves entries, set), and what its counts have
- * of edges, from these, which are joined. Returns CPL_OK, CPL_ERR_NOMEM. */
-enum cpl_status cpl_local_loads(const struct cpl_walk *walk, const struct cpl_machine *machine,
+/* The rank's load in each wave of the router (router->n_waves entries, set), and what its counts
+ * have of edges, from these, which are joined. Returns CPL_OK, CPL_ERR_NOMEM. */
+enum cpl_status cpl_local_loads(const struct cpl_router *router, const struct cpl_machine *machine,
                                 int32_t rank, const struct cpl_local_edge *edges, int64_t n_edges,
                                 double unit_bytes, struct cpl_rank_load *load,
                                 struct cpl_local_counts *counts, struct cpl_error *error);
 
-/* Adds to what cpl_local_loads found for a walk of one wave, in which every message goes straight,
- * the messages that end at the rank, if they were not among its edges. */
+/* Adds to what cpl_local_loads found for a router of one wave, in which every message goes
+ * straight, the messages that end at the rank, if they were not among its edges. */
 void cpl_local_add_endings(const struct cpl_machine *machine, const struct cpl_endings *endings,
                            double unit_bytes, struct cpl_rank_load *load,
                            struct cpl_local_counts *counts);
@@ -115,9 +115,9 @@ struct cpl_waiting_edge {
 };
 
 struct cpl_local_plan {
-    uint64_t waves; /* bit w - 1: something travels in the walk's wave w */
+    uint64_t waves; /* bit w - 1: something travels in the router's wave w */
     int32_t n_in, n_out;
-    int32_t *in_from, *in_wave; /* edges that the rank receives; the walk's waves */
+    int32_t *in_from, *in_wave; /* edges that the rank receives; the router's waves */
     int64_t *in_later;          /* n_in: edges that the rank sends in later waves, for in_from */
     int32_t *out_to, *out_wave; /* edges that it sends, by wave and receiver */
     int64_t *out_later;         /* n_out: what the receivers told; the caller sets it */
@@ -134,7 +134,7 @@ struct cpl_local_plan {
 
 /* Returns CPL_OK, CPL_ERR_NOMEM, CPL_ERR_ARG (more messages than a plan may have). The caller frees
  * *local with cpl_local_plan_free; on failure there is nothing to free. */
-enum cpl_status cpl_local_plan_make(const struct cpl_walk *walk, int32_t n_ranks, int32_t rank,
+enum cpl_status cpl_local_plan_make(const struct cpl_router *router, int32_t n_ranks, int32_t rank,
                                     const struct cpl_passing *passing, int64_t n,
                                     struct cpl_local_plan *local, struct cpl_error *error);
 

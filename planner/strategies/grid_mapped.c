@@ -83,7 +83,7 @@ enum cpl_status cpl_grid_mapped_route(const struct cpl_strategy_input *input,
     return status;
 }
 
-enum cpl_status cpl_fail_map_walk(struct cpl_error *error)
+enum cpl_status cpl_fail_map_router(struct cpl_error *error)
 {
     return cpl_fail(error, CPL_ERR_UNFIT, "a map is made from all messages");
 }

@@ -28,8 +28,8 @@ enum cpl_status cpl_grid_mapped_route(const struct cpl_strategy_input *input,
                                       enum cpl_map map, struct cpl_routes *routes,
                                       struct cpl_error *error);
 
-/* The walk functions' answer for numbers with a map, which hangs on the whole pattern:
+/* The router functions' answer for numbers with a map, which hangs on the whole pattern:
  * CPL_ERR_UNFIT. */
-enum cpl_status cpl_fail_map_walk(struct cpl_error *error);
+enum cpl_status cpl_fail_map_router(struct cpl_error *error);
 
 #endif

@@ -69,12 +69,12 @@ enum cpl_status cpl_strategy_time(const struct cpl_strategy_input *input,
     return cpl_strategy_time_below(input, routes, INFINITY, us, error);
 }
 
-enum cpl_status cpl_strategy_walk(const struct cpl_strategy_input *input,
-                                  const struct cpl_strategy_choice *choice, struct cpl_walk *walk,
-                                  struct cpl_error *error)
+enum cpl_status cpl_strategy_router(const struct cpl_strategy_input *input,
+                                    const struct cpl_strategy_choice *choice,
+                                    struct cpl_router *router, struct cpl_error *error)
 {
-    if (choice->strategy->walk)
-        return choice->strategy->walk(input, &choice->numbers, walk, error);
+    if (choice->strategy->router)
+        return choice->strategy->router(input, &choice->numbers, router, error);
     return cpl_fail(error, CPL_ERR_UNFIT, "strategy %s looks at all messages",
                     choice->strategy->name);
 }

@@ -1,6 +1,6 @@
 /* direct: every message travels alone, in one wave. What MPI does, where no lanes carry messages
  * inside nodes; all plans are measured against that. */
-#include "planner/plan/walk.h"
+#include "planner/plan/router.h"
 #include "planner/strategy.h"
 
 #include <stdio.h>
@@ -13,21 +13,21 @@ static enum cpl_status route(const struct cpl_strategy_input *input,
     return cpl_routes_init(input->pattern, 1, routes, error);
 }
 
-static void go(const struct cpl_walk *walk, int32_t src, int32_t dst, int32_t *stops)
+static void go(const struct cpl_router *router, int32_t src, int32_t dst, int32_t *stops)
 {
-    (void)walk;
+    (void)router;
     (void)src;
     stops[0] = dst;
 }
 
-static enum cpl_status walk(const struct cpl_strategy_input *input,
-                            const struct cpl_strategy_numbers *numbers, struct cpl_walk *walk,
-                            struct cpl_error *error)
+static enum cpl_status router(const struct cpl_strategy_input *input,
+                              const struct cpl_strategy_numbers *numbers, struct cpl_router *router,
+                              struct cpl_error *error)
 {
     (void)input;
     (void)numbers;
     (void)error;
-    *walk = (struct cpl_walk){.n_waves = 1, .go = go, .arena = CPL_ARENA_EMPTY};
+    *router = (struct cpl_router){.n_waves = 1, .go = go, .arena = CPL_ARENA_EMPTY};
     return CPL_OK;
 }
 
@@ -75,4 +75,4 @@ const struct cpl_strategy cpl_strategy_direct = {
     .most_hops = most_hops,
     .candidates = cpl_strategy_add_itself,
     .route = route,
-    .walk = walk};
+    .router = router};

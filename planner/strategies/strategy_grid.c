@@ -66,7 +66,7 @@ static enum cpl_status fail_unfit(const struct cpl_error *why, int32_t n_ranks,
                     (int)size[1]);
 }
 
-/* The grid of n_points whose walk in the order of the numbers has the steps that they say. */
+/* The grid of n_points whose routes in the order of the numbers has the steps that they say. */
 static enum cpl_status make_grid(const struct cpl_strategy_numbers *numbers, int32_t n_points,
                                  struct cpl_grid *grid, struct cpl_error *error)
 {
@@ -99,22 +99,22 @@ static enum cpl_status route(const struct cpl_strategy_input *input,
                                           routes, error);
 }
 
-static enum cpl_status walk(const struct cpl_strategy_input *input,
-                            const struct cpl_strategy_numbers *numbers, struct cpl_walk *walk,
-                            struct cpl_error *error)
+static enum cpl_status router(const struct cpl_strategy_input *input,
+                              const struct cpl_strategy_numbers *numbers, struct cpl_router *router,
+                              struct cpl_error *error)
 {
     enum cpl_grid_order order = (enum cpl_grid_order)numbers->at[AT_ORDER];
     bool locality = numbers->at[AT_SHAPE] == SHAPE_LOCALITY;
     struct cpl_node_grid steps = {.n_gather = 0, .order = order, .n_scatter = 1};
     if (numbers->at[AT_MAP] != CPL_MAP_NONE)
-        return cpl_fail_map_walk(error);
+        return cpl_fail_map_router(error);
     enum cpl_status status =
         make_grid(numbers, locality ? input->machine->n_nodes : input->pattern->n_ranks,
                   &steps.between, error);
     if (status)
         return status;
-    return locality ? cpl_node_grid_walk(input->machine, &steps, walk, error)
-                    : cpl_grid_walk(&steps.between, order, walk, error);
+    return locality ? cpl_node_grid_router(input->machine, &steps, router, error)
+                    : cpl_grid_router(&steps.between, order, router, error);
 }
 
 static enum cpl_status fail_parse(const char *text, struct cpl_error *error)
@@ -310,4 +310,4 @@ const struct cpl_strategy cpl_strategy_grid = {
     .format = format,
     .candidates = candidates,
     .route = route,
-    .walk = walk};
+    .router = router};

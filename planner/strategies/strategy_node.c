@@ -11,7 +11,7 @@
  * (modulo that node's size), and is scattered. Messages inside a node travel with the scattering.
  * Any placement, any node sizes. O(messages + ranks). */
 #include "planner/grid/node_ranks.h"
-#include "planner/plan/walk.h"
+#include "planner/plan/router.h"
 #include "planner/strategies/rows.h"
 
 #include <stdio.h>
@@ -44,19 +44,19 @@ static int32_t smallest(int32_t a, int32_t b, int32_t c)
     return ab < c ? ab : c;
 }
 
-/* What the walk looks at. */
+/* What the routes follow from. */
 struct steps {
     struct cpl_node_ranks nodes;
     int32_t leaders;
 };
 
-static void go(const struct cpl_walk *walk, int32_t src, int32_t dest, int32_t *stops)
+static void go(const struct cpl_router *router, int32_t src, int32_t dest, int32_t *stops)
 {
-    const struct cpl_node_ranks *nodes = &((const struct steps *)walk->grid)->nodes;
-    int32_t leaders = ((const struct steps *)walk->grid)->leaders;
-    for (int32_t w = 0; w < walk->n_waves - 1; w++)
+    const struct cpl_node_ranks *nodes = &((const struct steps *)router->grid)->nodes;
+    int32_t leaders = ((const struct steps *)router->grid)->leaders;
+    for (int32_t w = 0; w < router->n_waves - 1; w++)
         stops[w] = src;
-    stops[walk->n_waves - 1] = dest;
+    stops[router->n_waves - 1] = dest;
     int32_t from = cpl_machine_node(nodes->machine, src),
             to = cpl_machine_node(nodes->machine, dest);
     if (from == to)
@@ -71,9 +71,9 @@ static void go(const struct cpl_walk *walk, int32_t src, int32_t dest, int32_t *
     stops[1] = leader(nodes, to, from, leaders, which);
 }
 
-static enum cpl_status walk(const struct cpl_strategy_input *input,
-                            const struct cpl_strategy_numbers *numbers, struct cpl_walk *walk,
-                            struct cpl_error *error)
+static enum cpl_status router(const struct cpl_strategy_input *input,
+                              const struct cpl_strategy_numbers *numbers, struct cpl_router *router,
+                              struct cpl_error *error)
 {
     struct cpl_arena arena = CPL_ARENA_EMPTY;
     struct steps *steps = CPL_ARENA_ARRAY(&arena, struct steps, 1);
@@ -83,7 +83,7 @@ static enum cpl_status walk(const struct cpl_strategy_input *input,
         return cpl_fail_memory(error, "the ranks of nodes");
     }
     steps->leaders = leaders == SPREAD ? spread_leaders(input->machine) : leaders;
-    *walk = (struct cpl_walk){leaders == PARTNER ? 2 : 3, go, steps, arena};
+    *router = (struct cpl_router){leaders == PARTNER ? 2 : 3, go, steps, arena};
     return CPL_OK;
 }
 
@@ -91,12 +91,12 @@ static enum cpl_status route(const struct cpl_strategy_input *input,
                              const struct cpl_strategy_numbers *numbers, struct cpl_routes *routes,
                              struct cpl_error *error)
 {
-    struct cpl_walk by;
-    enum cpl_status status = walk(input, numbers, &by, error);
+    struct cpl_router by;
+    enum cpl_status status = router(input, numbers, &by, error);
     if (status)
         return status;
-    status = cpl_walk_routes(&by, input->pattern, routes, error);
-    cpl_walk_free(&by);
+    status = cpl_router_routes(&by, input->pattern, routes, error);
+    cpl_router_free(&by);
     return status;
 }
 
@@ -166,4 +166,4 @@ const struct cpl_strategy cpl_strategy_node = {
     .format = format,
     .candidates = candidates,
     .route = route,
-    .walk = walk};
+    .router = router};

@@ -1,5 +1,5 @@
 /* node-grid: grids inside nodes and between them (node_grid.h). A message is gathered inside its
- * source's node, walks over a grid whose points are the nodes, from each to the rank in the same
+ * source's node, steps over a grid whose points are the nodes, from each to the rank in the same
  * place of the next, and is scattered inside its destination's node (Peters 2024, 3.2.2).
  *
  * node-grid:GATHER:BETWEEN:SCATTER are the numbers of dimensions of the three; GATHER may be 0,
@@ -41,13 +41,13 @@ static enum cpl_status route(const struct cpl_strategy_input *input,
                   : cpl_node_grid_route(input->pattern, input->machine, &steps, routes, error);
 }
 
-static enum cpl_status walk(const struct cpl_strategy_input *input,
-                            const struct cpl_strategy_numbers *numbers, struct cpl_walk *walk,
-                            struct cpl_error *error)
+static enum cpl_status router(const struct cpl_strategy_input *input,
+                              const struct cpl_strategy_numbers *numbers, struct cpl_router *router,
+                              struct cpl_error *error)
 {
     struct cpl_node_grid steps;
     enum cpl_status status = make_steps(input->machine, numbers, &steps, error);
-    return status ? status : cpl_node_grid_walk(input->machine, &steps, walk, error);
+    return status ? status : cpl_node_grid_router(input->machine, &steps, router, error);
 }
 
 static int32_t most_hops(const struct cpl_strategy_input *input,
@@ -125,4 +125,4 @@ const struct cpl_strategy cpl_strategy_node_grid = {
     .format = format,
     .candidates = candidates,
     .route = route,
-    .walk = walk};
+    .router = router};

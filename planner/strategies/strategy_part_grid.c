@@ -96,7 +96,7 @@ static enum cpl_status make_grids(const struct cpl_strategy_input *input, int32_
 }
 
 /* The stops of a message. */
-static void walk(const struct part_grids *g, int32_t src, int32_t dst, int32_t *stops)
+static void router(const struct part_grids *g, int32_t src, int32_t dst, int32_t *stops)
 {
     const struct cpl_parts *parts = &g->parts;
     const struct cpl_grid *grid = g->grid[parts->part[src]];
@@ -121,7 +121,7 @@ static enum cpl_status route(const struct cpl_strategy_input *input,
         status = cpl_routes_init(pattern, g.n_waves, routes, error);
     for (int32_t i = 0; i < pattern->n_ranks && !status; i++)
         for (int64_t m = pattern->first[i]; m < pattern->first[i + 1]; m++)
-            walk(&g, i, pattern->dst[m], cpl_routes_of(routes, m));
+            router(&g, i, pattern->dst[m], cpl_routes_of(routes, m));
     cpl_arena_free(&arena);
     return status;
 }

@@ -1,18 +1,18 @@
 /* Ranking the strategies that do not search (strategy_rank.h).
  *
- * Where the budget is enough for it, all whose routes are walks are priced. Since that has to be
+ * Where the budget is enough for it, all whose routes are routers are priced. Since that has to be
  * quick, a price is given up as soon as it is certain that it is above what matters, and the
- * candidates that may be the best by a sample of their messages (walk_sample.h) come first: most of
- * the others are not even made. Where it is not enough, the model with barriers (walk_cost.h) says
- * which ones are priced, and it looks at few messages of all candidates and at more of the better
- * ones. Those that look at all messages follow as far as the budget reaches. */
+ * candidates that may be the best by a sample of their messages (router_sample.h) come first: most
+ * of the others are not even made. Where it is not enough, the model with barriers (router_cost.h)
+ * says which ones are priced, and it looks at few messages of all candidates and at more of the
+ * better ones. Those that look at all messages follow as far as the budget reaches. */
 #include "planner/strategies/strategy_rank.h"
 
 #include "planner/plan/plan_internal.h"
 #include "planner/strategies/ranking_times.h"
+#include "planner/strategies/router_cost.h"
+#include "planner/strategies/router_sample.h"
 #include "planner/strategies/rows.h"
-#include "planner/strategies/walk_cost.h"
-#include "planner/strategies/walk_sample.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -104,7 +104,7 @@ static void deal(const struct cpl_strategy_list *list, struct cpl_strategy_list 
 
 /* A candidate. */
 struct runner {
-    bool is_walk;
+    bool is_computed;
     double least_us; /* what it takes at least */
     double look_us;  /* its time by the model with barriers, if that was looked at */
     double us;       /* its price; INFINITY: it has none */
@@ -123,12 +123,12 @@ struct race {
     struct cpl_plan *plan; /* its plan; NULL: nobody wants it */
     struct cpl_ranking_size size;
     double ms;                        /* of the budget, nominally spent */
-    double expected_ms;               /* what the prices so far of walks were expected to take */
+    double expected_ms;               /* what the prices so far of routers were expected to take */
     double priced_ms;                 /* and what they took */
     double may_take_ms;               /* and what may be */
     double applied_ms;                /* and besides, on what applies to few patterns */
     const struct cpl_strategy *asked; /* the last row that was asked whether it applies */
-    struct cpl_walk_sample sample;
+    struct cpl_router_sample sample;
 };
 
 /* A price above this does not matter: that of the best with the same number of waves where all are
@@ -183,7 +183,7 @@ static enum cpl_status price_routes(struct race *race, size_t k, const struct cp
     double most_ms =
         race->ms + cpl_events_ms(&race->size, &plan, CPL_RANKING_EVENTS * plan.n_edges);
     if (race->hurries && most_ms > (is_only ? 1 : ENDS_EARLY) * race->may_take_ms)
-        us = is_only && runner->is_walk ? runner->look_us : INFINITY;
+        us = is_only && runner->is_computed ? runner->look_us : INFINITY;
     else
         status = cpl_plan_chain_below(&plan, input->machine, input->unit_bytes, limit, &us,
                                       &n_events, error);
@@ -212,7 +212,7 @@ static enum cpl_status price(struct race *race, size_t k, struct cpl_error *erro
     if (status)
         return status == CPL_ERR_UNFIT ? CPL_OK : status;
     if (!race->hurries)
-        status = cpl_walk_sample_busy(&race->sample, &routes, &busy_us);
+        status = cpl_router_sample_busy(&race->sample, &routes, &busy_us);
     if (status)
         cpl_fail_memory(error, "ranking the strategies");
     else if (busy_us <= limit_us(race, routes.n_waves))
@@ -236,19 +236,19 @@ static double price_ms(const struct race *race, size_t k)
 static enum cpl_status look_at_all(struct race *race, struct cpl_arena *arena,
                                    struct cpl_error *error)
 {
-    enum cpl_status status = cpl_walk_sample_init(&race->sample, race->input, arena);
+    enum cpl_status status = cpl_router_sample_init(&race->sample, race->input, arena);
     if (status)
         cpl_fail_memory(error, "ranking the strategies");
     for (size_t k = 0; k < race->list.n && !status; k++) {
         struct runner *runner = &race->runner[k];
-        struct cpl_walk walk;
+        struct cpl_router router;
         *runner = (struct runner){.us = INFINITY};
-        status = cpl_strategy_walk(race->input, &race->list.choice[k], &walk, error);
-        runner->is_walk = !status;
+        status = cpl_strategy_router(race->input, &race->list.choice[k], &router, error);
+        runner->is_computed = !status;
         if (!status) {
-            runner->n_waves = walk.n_waves;
-            runner->least_us = cpl_walk_sample_bound(&race->sample, &walk);
-            cpl_walk_free(&walk);
+            runner->n_waves = router.n_waves;
+            runner->least_us = cpl_router_sample_bound(&race->sample, &router);
+            cpl_router_free(&router);
         } else if (status == CPL_ERR_UNFIT) {
             status = CPL_OK;
         }
@@ -256,13 +256,14 @@ static enum cpl_status look_at_all(struct race *race, struct cpl_arena *arena,
     return status;
 }
 
-/* The next walk to price: of those that have not been, the one that may be best. n: there is none.
+/* The next router to price: of those that have not been, the one that may be best. n: there is
+ * none.
  */
-static size_t next_walk(const struct race *race, const bool *done)
+static size_t next_router(const struct race *race, const bool *done)
 {
     size_t next = race->list.n;
     for (size_t k = 0; k < race->list.n; k++)
-        if (race->runner[k].is_walk && !done[k] &&
+        if (race->runner[k].is_computed && !done[k] &&
             (next == race->list.n || race->runner[k].least_us < race->runner[next].least_us))
             next = k;
     return next;
@@ -272,7 +273,8 @@ static enum cpl_status price_all(struct race *race, struct cpl_error *error)
 {
     bool done[CPL_MAX_CANDIDATES] = {true};
     enum cpl_status status = price(race, 0, error);
-    for (size_t k = next_walk(race, done); k < race->list.n && !status; k = next_walk(race, done)) {
+    for (size_t k = next_router(race, done); k < race->list.n && !status;
+         k = next_router(race, done)) {
         done[k] = true;
         if (race->runner[k].least_us <= limit_us(race, race->runner[k].n_waves))
             status = price(race, k, error);
@@ -285,15 +287,16 @@ static double look_ms(const struct race *race, size_t k, int32_t every)
     return cpl_look_ms(&race->size, most_hops(race, k), every);
 }
 
-static enum cpl_status look(struct race *race, const struct cpl_walk_looks *looks, size_t k,
+static enum cpl_status look(struct race *race, const struct cpl_router_looks *looks, size_t k,
                             struct cpl_error *error)
 {
-    struct cpl_walk walk;
-    enum cpl_status status = cpl_strategy_walk(race->input, &race->list.choice[k], &walk, error);
+    struct cpl_router router;
+    enum cpl_status status =
+        cpl_strategy_router(race->input, &race->list.choice[k], &router, error);
     if (status)
         return status;
-    status = cpl_walk_look(looks, &walk, &race->runner[k].look_us);
-    cpl_walk_free(&walk);
+    status = cpl_router_look(looks, &router, &race->runner[k].look_us);
+    cpl_router_free(&router);
     race->ms += look_ms(race, k, looks->every);
     return status ? cpl_fail_memory(error, "ranking the strategies") : CPL_OK;
 }
@@ -311,8 +314,8 @@ static enum cpl_status look_at_some(struct race *race, int32_t every, size_t *or
                                     struct cpl_error *error)
 {
     struct cpl_arena arena = CPL_ARENA_EMPTY;
-    struct cpl_walk_looks looks;
-    enum cpl_status status = cpl_walk_looks_init(&looks, race->input, every, &arena);
+    struct cpl_router_looks looks;
+    enum cpl_status status = cpl_router_looks_init(&looks, race->input, every, &arena);
     if (status)
         cpl_fail_memory(error, "ranking the strategies");
     for (size_t k = 0; k < n && !status; k++) {
@@ -351,7 +354,7 @@ static enum cpl_status look_closer(struct race *race, struct cpl_error *error)
     size_t order[CPL_MAX_CANDIDATES], n_all = 0;
     enum cpl_status status = CPL_OK;
     for (size_t k = 0; k < race->list.n; k++)
-        if (race->runner[k].is_walk)
+        if (race->runner[k].is_computed)
             order[n_all++] = k;
     size_t n = n_all;
     while (round_ms(race, every, order, n) > most_ms && every < MOST_EVERY)
@@ -378,7 +381,7 @@ static double expected_us(const struct race *race, size_t at)
         bool is_own = race->list.choice[k].strategy == race->list.choice[at].strategy &&
                       race->runner[k].n_waves == race->runner[at].n_waves;
         double weight = OTHER_WEIGHT + (is_own ? OWN_WEIGHT : 0);
-        if (!race->runner[k].is_walk || !(race->runner[k].told_us > 0))
+        if (!race->runner[k].is_computed || !(race->runner[k].told_us > 0))
             continue;
         weights += weight;
         ratios += weight * race->runner[k].told_us / race->runner[k].look_us;
@@ -400,7 +403,7 @@ static bool is_known(const struct race *race, const bool *priced, size_t at)
     return false;
 }
 
-/* The walk to price next: the one that is expected to take least, of those that there is time for
+/* The router to price next: the one that is expected to take least, of those that there is time for
  * and that may be the best. Direct may be unless its bound is above that, since all else is
  * measured against it. list.n: there is none. */
 static size_t next_price(const struct race *race, const bool *priced)
@@ -409,7 +412,7 @@ static size_t next_price(const struct race *race, const bool *priced)
     double times = race->expected_ms > 0 ? race->priced_ms / race->expected_ms : 1;
     size_t next = race->list.n;
     for (size_t k = 0; k < race->list.n; k++) {
-        double us = race->runner[k].is_walk && !priced[k] ? expected_us(race, k) : INFINITY;
+        double us = race->runner[k].is_computed && !priced[k] ? expected_us(race, k) : INFINITY;
         double ms = race->ms + times * price_ms(race, k);
         bool fits = !isfinite(best_us) || ms <= LAST_MAY_END * race->may_take_ms;
         bool may_be_best =
@@ -422,7 +425,7 @@ static size_t next_price(const struct race *race, const bool *priced)
     return next;
 }
 
-/* Prices as many of the walks as the budget allows, and at least one. */
+/* Prices as many of the routers as the budget allows, and at least one. */
 static enum cpl_status price_best(struct race *race, struct cpl_error *error)
 {
     bool priced[CPL_MAX_CANDIDATES] = {false};
@@ -438,12 +441,12 @@ static enum cpl_status price_best(struct race *race, struct cpl_error *error)
     return status;
 }
 
-/* Of what ranking may take, where not all walks are priced: what may go to what applies to few
+/* Of what ranking may take, where not all routers are priced: what may go to what applies to few
  * patterns, which comes first then. */
 #define APPLYING_SHARE 0.5
 
 /* Whether candidate k, which looks at all messages and applies to few patterns, is priced. Where
- * all walks are, there is as much again for these. */
+ * all routers are, there is as much again for these. */
 static enum cpl_status ask(struct race *race, size_t k, bool *is_priced, struct cpl_error *error)
 {
     const struct cpl_strategy_choice *choice = &race->list.choice[k];
@@ -463,22 +466,22 @@ static enum cpl_status ask(struct race *race, size_t k, bool *is_priced, struct 
     return status;
 }
 
-/* What it takes to route a candidate that is no walk, where its strategy has walks: it looks for a
- * map. */
+/* What it takes to route a candidate that is no router, where its strategy has routers: it looks
+ * for a map. */
 static double map_ms(const struct race *race, size_t k)
 {
-    bool has_map = race->hurries && race->list.choice[k].strategy->walk;
+    bool has_map = race->hurries && race->list.choice[k].strategy->router;
     return has_map ? cpl_map_ms(&race->size) : 0;
 }
 
-/* Prices what is no walk, as far as the budget reaches: what applies to few patterns, or the
+/* Prices what is no router, as far as the budget reaches: what applies to few patterns, or the
  * others. */
 static enum cpl_status price_others(struct race *race, bool applying, struct cpl_error *error)
 {
     enum cpl_status status = CPL_OK;
     for (size_t k = 0; k < race->list.n && !status; k++) {
         bool is_priced = race->ms + map_ms(race, k) + price_ms(race, k) <= race->may_take_ms;
-        if (race->runner[k].is_walk || !race->list.choice[k].strategy->applies == applying)
+        if (race->runner[k].is_computed || !race->list.choice[k].strategy->applies == applying)
             continue;
         if (applying)
             status = ask(race, k, &is_priced, error);
@@ -493,7 +496,7 @@ static enum cpl_status price_everything(struct race *race, struct cpl_error *err
 {
     double all_ms = 0;
     for (size_t k = 0; k < race->list.n; k++)
-        all_ms += race->runner[k].is_walk ? price_ms(race, k) : 0;
+        all_ms += race->runner[k].is_computed ? price_ms(race, k) : 0;
     race->hurries = all_ms > race->input->budget_ms && all_ms > ALL_LEAST_MS;
     if (race->hurries)
         race->size.far = cpl_part_far(race->input->pattern);

@@ -26,15 +26,16 @@ struct cpl_ranking {
 /* Of the budget: what ranking may take where a search follows. */
 #define CPL_RANKING_SHARE 0.5
 
-/* Prices every candidate whose routes are a walk (walk.h), and as many of the others as the budget
- * allows; those that apply to few patterns (strategy.h, applies) in any case. The ranking then has
- * the best of all of them, direct, and of each number of waves the fastest, if that is faster than
- * direct (where all ranks share a node that has lanes: faster than MPI) or worth a start; and it
- * may have others. Where the budget is not enough for all walks, which some 15,000 messages never
- * need, the ranking has those that are priced of the best by a faster, rougher model (walk_cost.h);
- * one at least, whose time is by that model where the budget is not enough for more. `searches`: a
- * search follows (cpl_balance_begins), which needs its part of the budget and starts. *best (unless
- * NULL) is the fastest plan, which the caller frees. Returns CPL_OK, CPL_ERR_NOMEM. */
+/* Prices every candidate whose routes are a router (router.h), and as many of the others as the
+ * budget allows; those that apply to few patterns (strategy.h, applies) in any case. The ranking
+ * then has the best of all of them, direct, and of each number of waves the fastest, if that is
+ * faster than direct (where all ranks share a node that has lanes: faster than MPI) or worth a
+ * start; and it may have others. Where the budget is not enough for all routers, which some 15,000
+ * messages never need, the ranking has those that are priced of the best by a faster, rougher model
+ * (router_cost.h); one at least, whose time is by that model where the budget is not enough for
+ * more. `searches`: a search follows (cpl_balance_begins), which needs its part of the budget and
+ * starts. *best (unless NULL) is the fastest plan, which the caller frees. Returns CPL_OK,
+ * CPL_ERR_NOMEM. */
 enum cpl_status cpl_strategy_rank(const struct cpl_strategy_input *input, bool searches,
                                   struct cpl_ranking *ranking, struct cpl_plan *best,
                                   struct cpl_error *error);

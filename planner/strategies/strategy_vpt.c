@@ -37,16 +37,16 @@ static enum cpl_status route(const struct cpl_strategy_input *input,
                   : cpl_grid_mapped_route(input, &grid, CPL_GRID_NEAR_FIRST, map, routes, error);
 }
 
-static enum cpl_status walk(const struct cpl_strategy_input *input,
-                            const struct cpl_strategy_numbers *numbers, struct cpl_walk *walk,
-                            struct cpl_error *error)
+static enum cpl_status router(const struct cpl_strategy_input *input,
+                              const struct cpl_strategy_numbers *numbers, struct cpl_router *router,
+                              struct cpl_error *error)
 {
     struct cpl_grid grid;
     if (numbers->at[AT_MAP] != CPL_MAP_NONE)
-        return cpl_fail_map_walk(error);
+        return cpl_fail_map_router(error);
     enum cpl_status status =
         make_grid(input->pattern->n_ranks, numbers->at[AT_DIMENSIONS], &grid, error);
-    return status ? status : cpl_grid_walk(&grid, CPL_GRID_NEAR_FIRST, walk, error);
+    return status ? status : cpl_grid_router(&grid, CPL_GRID_NEAR_FIRST, router, error);
 }
 
 static int32_t most_hops(const struct cpl_strategy_input *input,
@@ -107,4 +107,4 @@ const struct cpl_strategy cpl_strategy_vpt = {
     .format = format,
     .candidates = candidates,
     .route = route,
-    .walk = walk};
+    .router = router};

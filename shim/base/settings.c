@@ -43,7 +43,7 @@ struct row {
 
 /* Words of a choice, with a NULL behind them. */
 #define WORD(NAME, name)    #name,
-#define CPL_ALLGATHER_WORDS CPL_ALLGATHER_WAYS(WORD) NULL
+#define CPL_ALLGATHER_WORDS CPL_ALLGATHER_ALGORITHMS(WORD) NULL
 
 static const struct row rows[] = {
 #define SETTING(field, name, group, type, preset, doc)                                             \

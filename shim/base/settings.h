@@ -11,14 +11,14 @@
 #define CPL_SETTINGS_TEXT 1024 /* bytes of a text value, with the final 0 */
 
 enum cpl_mode { CPL_MODE_OFF, CPL_MODE_PROFILE, CPL_MODE_AUTO, CPL_MODE_FORCE };
-enum cpl_planning { CPL_PLANNING_AUTO, CPL_PLANNING_ROOT, CPL_PLANNING_TOGETHER };
+enum cpl_planning { CPL_PLANNING_AUTO, CPL_PLANNING_ROOT, CPL_PLANNING_DISTRIBUTED };
 enum cpl_embed_choice { CPL_EMBED_OFF, CPL_EMBED_EXACT, CPL_EMBED_ALL };
 
-/* Behind these the ways, in the order of enum cpl_allgather_way. */
+/* Behind these the ways, in the order of enum cpl_allgather_algorithm. */
 enum cpl_allgather_choice {
     CPL_ALLGATHER_CHOICE_OFF,
     CPL_ALLGATHER_CHOICE_AUTO,
-    CPL_ALLGATHER_CHOICE_WAYS
+    CPL_ALLGATHER_CHOICE_ALGORITHMS
 };
 
 enum cpl_reorder { CPL_REORDER_OFF, CPL_REORDER_AUTO };

@@ -4,7 +4,7 @@
  *
  * An out-edge waits for its sources: in-edges, and this rank's own payloads if it carries any,
  * which together are one source more. When all have come it leaves. How many each still misses is
- * an array of the carrier's, one for each exchange that can be under way at a time.
+ * an array of its user's, one for each exchange that can be under way at a time.
  *
  * From a zeroed struct on: cpl_relay_init, any, cpl_relay_free. An exchange begins with
  * cpl_relay_begin, O(out-edges); then each source comes once, O(1) for each out-edge that waits for
@@ -24,7 +24,7 @@
 
 struct cpl_relay {
     struct cpl_rank_plan slice;
-    struct cpl_arena arena; /* its arrays, and those of its carrier: freed with it */
+    struct cpl_arena arena; /* its arrays, and those of its user: freed with it */
     int32_t *words;         /* the slice's memory */
     int32_t *next;          /* the first out-segment with a payload, which is numbered as in
                                out_source; -1: none */

@@ -1,4 +1,4 @@
-/* Deciding what becomes of an allgather (allgather.h); way_gather.c carries it. */
+/* Deciding what becomes of an allgather (allgather.h); carrier_gather.c carries it. */
 #include "shim/exchange/allgather.h"
 #include "shim/meet/agree.h"
 #include "shim/meet/decision.h"
@@ -75,29 +75,29 @@ static bool find_plan(struct cpl_comm_state *state)
         plan_at_root(a, &decision);
     cpl_decision_answer(&decision, &a->plan, sizeof a->plan);
     cpl_decision_answer(&decision, a->rank_at,
-                        CPL_N_ALLGATHER_WAYS * (size_t)state->size * sizeof *a->rank_at);
+                        CPL_N_ALLGATHER_ALGORITHMS * (size_t)state->size * sizeof *a->rank_at);
     return a->plan.made;
 }
 
-static bool allows(enum cpl_allgather_way way)
+static bool allows(enum cpl_allgather_algorithm algorithm)
 {
     int32_t choice = cpl_context.settings.allgather;
     return choice == CPL_ALLGATHER_CHOICE_AUTO ||
-           choice == CPL_ALLGATHER_CHOICE_WAYS + (int32_t)way;
+           choice == CPL_ALLGATHER_CHOICE_ALGORITHMS + (int32_t)algorithm;
 }
 
-/* Whether a way is worth a trial for the calls of a class. With measured distances any is that
- * places the ranks, or is not MPI's own, unless it is modelled much slower: pairs that are measured
- * tell little of links that more or fewer of them share. */
+/* Whether an algorithm is worth a trial for the calls of a class. With measured distances any is
+ * that places the ranks, or is not MPI's own, unless it is modelled much slower: pairs that are
+ * measured tell little of links that more or fewer of them share. */
 static bool promises(const struct cpl_allgather *a, const struct cpl_allgather_class *model,
-                     int way)
+                     int algorithm)
 {
     if (cpl_context.settings.mode == CPL_MODE_FORCE)
         return true;
     if (a->plan.measured)
-        return (model->placed[way] || way != model->mpi_way) &&
-               model->us[way] < NOT_FAR * model->mpi_us;
-    return !a->plan.even && model->us[way] < PROMISING * model->mpi_us;
+        return (model->placed[algorithm] || algorithm != model->mpi_algorithm) &&
+               model->us[algorithm] < NOT_FAR * model->mpi_us;
+    return !a->plan.even && model->us[algorithm] < PROMISING * model->mpi_us;
 }
 
 /* The bytes below which nothing is tried; CPL_ALLGATHER_NONE: nothing is at all. */
@@ -105,9 +105,9 @@ static int64_t least_bytes(const struct cpl_comm_state *state)
 {
     const struct cpl_allgather *a = state->allgathers.kept;
     for (int32_t k = 0; k < CPL_ALLGATHER_CLASSES; k++)
-        for (int w = 0; w < CPL_N_ALLGATHER_WAYS; w++)
+        for (int w = 0; w < CPL_N_ALLGATHER_ALGORITHMS; w++)
             if (cpl_allgather_class_most(k) >= state->allgathers.least &&
-                allows((enum cpl_allgather_way)w) && promises(a, &a->plan.model[k], w))
+                allows((enum cpl_allgather_algorithm)w) && promises(a, &a->plan.model[k], w))
                 return k > 0 ? cpl_allgather_class_most(k - 1) + 1 : state->allgathers.least;
     return CPL_ALLGATHER_NONE;
 }
@@ -121,13 +121,14 @@ static void agree(struct cpl_comm_state *state)
     struct cpl_gathering *g = &a->gathering;
     struct cpl_expense expense = cpl_account_begin(&cpl_context.account, PMPI_Wtime());
     a->agreed = true;
-    a->rank_at = CPL_ARENA_ARRAY(&a->arena, int32_t, (CPL_N_ALLGATHER_WAYS + 1) * state->size);
+    a->rank_at =
+        CPL_ARENA_ARRAY(&a->arena, int32_t, (CPL_N_ALLGATHER_ALGORITHMS + 1) * state->size);
     g->span = CPL_ARENA_ARRAY(&a->arena, struct cpl_span, state->size);
     g->at = CPL_ARENA_ARRAY(&a->arena, int64_t, state->size + 1);
     a->plan.made =
         cpl_agree_all(state->private_comm, a->rank_at && g->span && g->at) && find_plan(state);
     for (int32_t r = 0; a->plan.made && r < state->size; r++)
-        a->rank_at[CPL_N_ALLGATHER_WAYS * state->size + r] = r;
+        a->rank_at[CPL_N_ALLGATHER_ALGORITHMS * state->size + r] = r;
     if (!cpl_report_is_wanted()) /* else all calls are to be told of */
         state->allgathers.least = a->plan.made ? least_bytes(state) : CPL_ALLGATHER_NONE;
     cpl_account_end(&cpl_context.account, expense, CPL_COST_PLANNING, PMPI_Wtime());
@@ -135,10 +136,11 @@ static void agree(struct cpl_comm_state *state)
 
 /* ---- a call ---- */
 
-/* What the model says of a way; busiest sends are those of one rank, one after the other. */
-static struct cpl_metrics metrics_of(enum cpl_allgather_way way, int32_t n_ranks, double us)
+/* What the model says of an algorithm; busiest sends are those of one rank, one after the other. */
+static struct cpl_metrics metrics_of(enum cpl_allgather_algorithm algorithm, int32_t n_ranks,
+                                     double us)
 {
-    int32_t steps = cpl_allgather_steps(way, n_ranks);
+    int32_t steps = cpl_allgather_steps(algorithm, n_ranks);
     return (struct cpl_metrics){.sends_max = steps,
                                 .sends_avg = steps,
                                 .recvs_max = steps,
@@ -147,27 +149,30 @@ static struct cpl_metrics metrics_of(enum cpl_allgather_way way, int32_t n_ranks
                                 .modelled_us = us};
 }
 
-/* Adds a way: what the report says of it and, if it is worth a trial, a candidate. */
-static void add_way(struct cpl_allgather *a, const struct cpl_allgather_class *model,
-                    enum cpl_allgather_way way, int32_t n_ranks, int64_t bytes,
-                    struct cpl_exchange_plans *plans)
+/* Adds an algorithm: what the report says of it and, if it is worth a trial, a candidate. */
+static void add_algorithm(struct cpl_allgather *a, const struct cpl_allgather_class *model,
+                          enum cpl_allgather_algorithm algorithm, int32_t n_ranks, int64_t bytes,
+                          struct cpl_exchange_plans *plans)
 {
     struct cpl_plan_summary *s = &plans->summary[plans->n++];
     s->known = 1;
-    snprintf(s->strategy, sizeof s->strategy, "%s", cpl_allgather_name(way));
+    snprintf(s->strategy, sizeof s->strategy, "%s", cpl_allgather_name(algorithm));
     s->n_messages = (int64_t)n_ranks * (n_ranks - 1);
     s->bytes = bytes * (n_ranks - 1);
     s->cost.ms = a->plan.plan_ms;
-    s->direct = metrics_of((enum cpl_allgather_way)model->mpi_way, n_ranks, model->mpi_us);
-    s->planned = metrics_of(way, n_ranks, model->us[way]);
+    s->direct =
+        metrics_of((enum cpl_allgather_algorithm)model->mpi_algorithm, n_ranks, model->mpi_us);
+    s->planned = metrics_of(algorithm, n_ranks, model->us[algorithm]);
     s->reason = cpl_context.settings.mode == CPL_MODE_PROFILE ? CPL_LEFT_PROFILED : 0;
-    if (!promises(a, model, way))
+    if (!promises(a, model, algorithm))
         s->reason = CPL_LEFT_NO_GAIN;
     if (s->reason)
         return;
     plans->candidate[plans->n_candidates++] = (struct cpl_candidate){
-        .way = &cpl_gather_ways[way],
-        .made = a->rank_at + (model->placed[way] ? (int32_t)way : CPL_N_ALLGATHER_WAYS) * n_ranks,
+        .carrier = &cpl_gather_carriers[algorithm],
+        .made =
+            a->rank_at +
+            (model->placed[algorithm] ? (int32_t)algorithm : CPL_N_ALLGATHER_ALGORITHMS) * n_ranks,
         .summary = s,
     };
 }
@@ -182,18 +187,18 @@ static void plan(const struct cpl_neighbor_call *call, struct cpl_comm_state *st
     const struct cpl_allgather_class *model = &a->plan.model[cpl_allgather_class_of(bytes)];
     const struct cpl_settings *settings = &cpl_context.settings;
     struct cpl_exchange_plans *plans = &x->plans;
-    bool listed[CPL_N_ALLGATHER_WAYS] = {false};
+    bool listed[CPL_N_ALLGATHER_ALGORITHMS] = {false};
     if (!a->agreed)
         agree(state);
     for (int best; a->plan.made; listed[best] = true) {
         best = -1;
-        for (int w = 0; w < CPL_N_ALLGATHER_WAYS; w++)
-            if (!listed[w] && allows((enum cpl_allgather_way)w) &&
+        for (int w = 0; w < CPL_N_ALLGATHER_ALGORITHMS; w++)
+            if (!listed[w] && allows((enum cpl_allgather_algorithm)w) &&
                 (best < 0 || model->us[w] < model->us[best]))
                 best = w;
         if (best < 0)
             break;
-        add_way(a, model, (enum cpl_allgather_way)best, state->size, bytes, plans);
+        add_algorithm(a, model, (enum cpl_allgather_algorithm)best, state->size, bytes, plans);
     }
     x->phase = plans->n_candidates > 0 ? CPL_PHASE_PLANNED : CPL_PHASE_DIRECT;
     if (plans->n_candidates > 0)

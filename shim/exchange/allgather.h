@@ -1,8 +1,8 @@
 /* MPI_Allgather and MPI_Allgatherv, carried as a ring or recursive doubling over ranks that are
  * placed for the machine (planner/place/allgather.h; doc/architecture.md, Allgathers), with the
  * result in the program's order. Calls with little data are MPI's. The calls of a class of sizes
- * are an exchange (neighbor.h), whose candidates are the ways that promise enough; in mode auto
- * they are tried against MPI.
+ * are an exchange (neighbor.h), whose candidates are the algorithms that promise enough; in mode
+ * auto they are tried against MPI.
  *
  * Cost of a call that is not carried: a few comparisons; MPI_Allgatherv adds up its counts. Thread
  * rule: one thread. */
@@ -20,7 +20,7 @@
 
 #define CPL_ALLGATHER_NONE INT64_MAX /* as `least` of the state's allgathers: all are MPI's */
 
-/* A call that is under way (way_gather.c), and what is used again by the next one. */
+/* A call that is under way (carrier_gather.c), and what is used again by the next one. */
 struct cpl_gathering {
     struct cpl_carrying *call;
     const int32_t *rank_at; /* the rank of each point */
@@ -28,16 +28,16 @@ struct cpl_gathering {
     struct cpl_span *span;  /* for each rank's data */
     struct cpl_span own;    /* what this rank sends, unless it is in its place */
     bool in_place;
-    int64_t *at;               /* n + 1: where the data of each point is, of the way doubling */
-    unsigned char *room;       /* for what does not come to its place */
-    int64_t n_room;            /* its bytes; -1: a rank has no memory for it; alike on all ranks */
-    unsigned char *gathered;   /* where doubling gathers: the room, or the program's buffer */
+    int64_t *at;             /* n + 1: where the data of each point is, of the algorithm doubling */
+    unsigned char *room;     /* for what does not come to its place */
+    int64_t n_room;          /* its bytes; -1: a rank has no memory for it; alike on all ranks */
+    unsigned char *gathered; /* where doubling gathers: the room, or the program's buffer */
     MPI_Request pair[2], next; /* of this step, and a receive of the next one */
 };
 
-/* By way; a candidate's `made` is its rank_at. They carry blocking calls, one at a time on a
+/* By algorithm; a candidate's `made` is its rank_at. They carry blocking calls, one at a time on a
  * communicator. */
-extern const struct cpl_way cpl_gather_ways[CPL_N_ALLGATHER_WAYS];
+extern const struct cpl_carrier cpl_gather_carriers[CPL_N_ALLGATHER_ALGORITHMS];
 
 /* What the ranks agree on. Plain data. */
 struct cpl_allgather_plan {
@@ -52,15 +52,17 @@ struct cpl_allgather_plan {
 struct cpl_allgather {
     bool agreed; /* the ranks agreed, or tried to; alike on all ranks, as is the next */
     struct cpl_allgather_plan plan;
-    int32_t *rank_at; /* for each way, the rank of every point; then every rank in its own place */
+    int32_t *
+        rank_at; /* for each algorithm, the rank of every point; then every rank in its own place */
     struct cpl_gathering gathering;
     struct cpl_arena arena; /* of rank_at and of the arrays of the gathering */
     struct cpl_exchange *sizes[CPL_N_ALLGATHER_KINDS * CPL_ALLGATHER_CLASSES]; /* or NULL */
 };
 
-_Static_assert(CPL_N_ALLGATHER_WAYS <= CPL_MOST_CANDIDATES, "an exchange has room for all ways");
+_Static_assert(CPL_N_ALLGATHER_ALGORITHMS <= CPL_MOST_CANDIDATES,
+               "an exchange has room for all algorithms");
 
-/* Carries a call if a way is to carry it. Returns true when it is done, with MPI's result in
+/* Carries a call if an algorithm is to carry it. Returns true when it is done, with MPI's result in
  * *result; false when it is to be made through PMPI, and cpl_neighbor_passed to be called after it.
  * Collective, as the call is. */
 bool cpl_allgather_carry(struct cpl_neighbor_call *call, int *result);

@@ -40,8 +40,8 @@ void cpl_exchange_release(struct cpl_exchange *x)
     struct cpl_exchange_plans *plans = &x->plans;
     plans->forwarded = forwarded(x);
     for (int k = 0; k < plans->n_candidates; k++)
-        if (plans->candidate[k].way->end)
-            plans->candidate[k].way->end(&plans->candidate[k]);
+        if (plans->candidate[k].carrier->end)
+            plans->candidate[k].carrier->end(&plans->candidate[k]);
     plans->n_candidates = 0;
     cpl_neighbor_data_free(&x->data);
     if (x->kind >= CPL_ALLTOALLV)
@@ -80,7 +80,7 @@ static void tell_choice(const struct cpl_exchange *x, struct cpl_record *r)
     const struct cpl_candidate *chosen =
         carried ? &x->plans.candidate[trial->chosen > 0 ? trial->chosen - 1 : 0] : NULL;
     if (chosen) {
-        snprintf(r->way, sizeof r->way, "%s", chosen->way->name);
+        snprintf(r->carrier, sizeof r->carrier, "%s", chosen->carrier->name);
         r->summary = *chosen->summary;
     } else if (x->nonblocking.phase == CPL_STARTED_GIVEN_BACK) {
         r->reason = CPL_LEFT_SLOWED;

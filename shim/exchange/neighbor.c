@@ -1,5 +1,5 @@
 /* The life of blocking calls (neighbor.h; doc/architecture.md, Life of an exchange): learned,
- * planned, tried, carried, reviewed; ways carry the planned ones.
+ * planned, tried, carried, reviewed; carriers do what is planned.
  *
  * At the 4th, 8th, 16th, ... call of MPI_Alltoallv or MPI_Alltoallw the ranks add up how many
  * messages there are and how many go where none went the call before. When most go where one went,
@@ -240,9 +240,9 @@ bool cpl_life_carry(cpl_planner *plan, struct cpl_neighbor_call *call, struct cp
         return false;
     const bool timed = c.by && (x->plans.trial.running || cpl_report_is_wanted());
     const double start = timed ? PMPI_Wtime() : 0;
-    if (c.by && c.by->way->resolve(call, &c)) {
-        c.by->way->start(&c);
-        c.by->way->wait(&c);
+    if (c.by && c.by->carrier->resolve(call, &c)) {
+        c.by->carrier->start(&c);
+        c.by->carrier->wait(&c);
         *result = c.result;
         if (c.result != MPI_SUCCESS)
             PMPI_Comm_call_errhandler(call->comm, c.result);

@@ -51,28 +51,28 @@ struct cpl_neighbor_data {
     int n_requests;
 };
 
-/* ---- ways of carrying a call: by a plan; those of an allgather. A way is a struct of functions in
- * a file of its own, way_NAME.c. Who decides (neighbor.c, neighbor_serve.c) gives a call its way,
- * and everybody else goes by the struct.
+/* ---- carriers of a call: by a plan; those of an allgather. A carrier is a struct of functions in
+ * a file of its own, carrier_NAME.c. Who decides (neighbor.c, neighbor_serve.c) gives a call its
+ * carrier, and everybody else goes by the struct.
  *
  * A blocking call starts and then waits; a nonblocking or persistent one begins when the program
  * makes it, starts when those before it are complete, and progresses while this rank polls. An
- * exchange carries one call at a time, so that `made` may hold what the way knows of the call that
- * is under way. */
+ * exchange carries one call at a time, so that `made` may hold what the carrier knows of the call
+ * that is under way. */
 
 struct cpl_exchange;
 struct cpl_neighbor_call;
-struct cpl_way;
+struct cpl_carrier;
 
 /* What may carry an exchange's calls, besides MPI: they take turns in its trial (meet/trial.h). The
  * first one also carries nonblocking and persistent calls, untried. */
 struct cpl_candidate {
-    const struct cpl_way *way;
-    void *made; /* what the way needs for the exchange, freed by its `end` */
+    const struct cpl_carrier *carrier;
+    void *made; /* what the carrier needs for the exchange, freed by its `end` */
     const struct cpl_plan_summary *summary; /* its name, and its time by the planner's model */
 };
 
-/* What a carrying delivers, on state->private_comm with the exchange's last tag or by the way's
+/* What a carrying delivers, on state->private_comm with the exchange's last tag or by the carrier's
  * own means (`in` and `out` are those of x->adjacency, state/adjacency.h):
  *
  *   - the messages: m < out.n_messages goes to out.rank[m], m < in.n_messages comes from
@@ -96,8 +96,8 @@ struct cpl_carrying {
     int result;   /* MPI's, of the first error */
 };
 
-struct cpl_way {
-    const char *name; /* NAME; shorter than CPL_RECORD_WAY (report.h) */
+struct cpl_carrier {
+    const char *name; /* NAME; shorter than CPL_RECORD_CARRIER (report.h) */
     /* Frees what a candidate has; NULL: nothing. Local. */
     void (*end)(struct cpl_candidate *candidate);
 
@@ -112,7 +112,7 @@ struct cpl_way {
     void (*wait)(struct cpl_carrying *c);
 };
 
-extern const struct cpl_way cpl_way_plan;
+extern const struct cpl_carrier cpl_carrier_plan;
 
 /* What a rank learns of blocking calls, mostly of MPI_Alltoallv and MPI_Alltoallw (neighbor.c). */
 struct cpl_learned {
@@ -125,7 +125,7 @@ struct cpl_learned {
     int64_t n_messages;       /* all messages since the last review */
 };
 
-/* Candidates of an exchange, by all ways; each has a summary. */
+/* Candidates of an exchange, by all carriers; each has a summary. */
 #define CPL_MOST_CANDIDATES CPL_MAX_PLANS
 _Static_assert(CPL_MOST_CANDIDATES < CPL_MAX_TRIED, "a trial has room for them and MPI");
 

@@ -88,8 +88,8 @@ void cpl_neighbor_notes_fill(struct cpl_neighbor_notes *notes, const struct cpl_
 /* Makes an exchange's candidates, when at least one plan was decided on. Candidate k of the trial
  * is candidate[k - 1]. False on all ranks when there are none, or one rank could not make its own.
  * Collective over the private communicator. */
-bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
-                    struct cpl_agree_output *agreed);
+bool cpl_carriers_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                        struct cpl_agree_output *agreed);
 
 /* Notes a call of an alltoall, which has no plan yet. Returns whether its messages are worth one,
  * else learned.left says why not. Collective over the private communicator; alike on all ranks. */

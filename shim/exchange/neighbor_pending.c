@@ -81,7 +81,7 @@ struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *cal
         (struct cpl_carrying){.state = state, .x = x, .by = x->plans.candidate, .data = &op->data};
     op->request = NULL;
     op->running = false;
-    if (op->carrying.by->way->resolve(call, &op->carrying)) {
+    if (op->carrying.by->carrier->resolve(call, &op->carrying)) {
         keep_types(op);
         return op;
     }
@@ -95,13 +95,13 @@ static bool advance(struct cpl_exchange *x)
 {
     bool any = false;
     for (struct cpl_neighbor_op *op; (op = x->nonblocking.pending); any = true) {
-        const struct cpl_way *way = op->carrying.by->way;
+        const struct cpl_carrier *carrier = op->carrying.by->carrier;
         if (!op->running) {
             op->carrying.result = MPI_SUCCESS;
-            way->start(&op->carrying);
+            carrier->start(&op->carrying);
         }
         op->running = true;
-        if (!way->progress(&op->carrying))
+        if (!carrier->progress(&op->carrying))
             break;
         op->running = false;
         LL_DELETE(x->nonblocking.pending, op);

@@ -186,8 +186,8 @@ static int count_plans(const struct cpl_exchange *x)
     return is_measured(x) && cpl_context.settings.trial > 0 ? CPL_MAX_PLANS : 1;
 }
 
-/* Agrees on plans for the noted messages, keeps them, asks the ways for candidates and begins their
- * trial. Returns whether there are candidates on all ranks. Collective over the private
+/* Agrees on plans for the noted messages, keeps them, asks the carriers for candidates and begins
+ * their trial. Returns whether there are candidates on all ranks. Collective over the private
  * communicator. */
 static bool agree(const struct cpl_comm_state *state, struct cpl_exchange *x)
 {
@@ -214,7 +214,7 @@ static bool agree(const struct cpl_comm_state *state, struct cpl_exchange *x)
         x->plans.summary[k].cost.times_planned =
             (before.times_planned ? before.times_planned : 1) + 1;
     }
-    bool made = cpl_ways_offer(state, x, &agreed);
+    bool made = cpl_carriers_offer(state, x, &agreed);
     cpl_agree_output_free(&agreed);
     if (!made)
         return false;

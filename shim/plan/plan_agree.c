@@ -15,8 +15,8 @@
 #include "shim/meet/agree.h"
 #include "shim/meet/decision.h"
 #include "shim/meet/meeting.h"
+#include "shim/plan/plan_distributed.h"
 #include "shim/plan/plan_root.h"
-#include "shim/plan/plan_together.h"
 #include "shim/state/comm_state.h"
 #include "shim/state/context.h"
 #include "shim/state/describe.h"
@@ -119,8 +119,8 @@ static bool add_up(MPI_Comm comm, const struct cpl_agree_input *input, double ms
 static double usual_ms(const struct cpl_agree_input *input, const struct cpl_plan_size *size,
                        enum cpl_search search)
 {
-    return cpl_plan_is_together(input, search, size)
-               ? CPL_TOGETHER_MS
+    return cpl_plan_is_distributed(input, search, size)
+               ? CPL_DISTRIBUTED_MS
                : cpl_plan_root_ms(size->n_messages, search, size->ranks_a_core,
                                   input->pt2pt && size->by_lanes);
 }
@@ -230,8 +230,8 @@ bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
     struct cpl_expense expense = cpl_account_begin(account, PMPI_Wtime()); /* all have come */
     bool done = all.able;
     if (done)
-        done = cpl_plan_is_together(input, cpl_agree_search(input), &all.size)
-                   ? cpl_plan_together(comm, input, output)
+        done = cpl_plan_is_distributed(input, cpl_agree_search(input), &all.size)
+                   ? cpl_plan_distributed(comm, input, output)
                    : agree_by_root(comm, input, output);
     for (int k = 0; k < output->n; k++) {
         output->summary[k].n_straight = all.n_straight;

@@ -175,7 +175,7 @@ static uint64_t *shift(struct table *t, int64_t distance, const uint64_t *record
     PMPI_Get_count(&status, MPI_BYTE, &bytes);
     uint64_t *came = malloc((size_t)bytes + 1);
     t->of->failed |= !came;
-    if (!came) /* it is cut off: its sender must not wait for ever (together_sparse.c) */
+    if (!came) /* it is cut off: its sender must not wait for ever (distributed_sparse.c) */
         PMPI_Recv(NULL, 0, MPI_BYTE, from, TAG, t->of->comm, MPI_STATUS_IGNORE);
     else if (PMPI_Irecv(came, bytes, MPI_BYTE, from, TAG, t->of->comm, &receive) != MPI_SUCCESS ||
              cpl_progress_wait(&receive, MPI_STATUS_IGNORE) != MPI_SUCCESS)

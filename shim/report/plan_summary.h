@@ -13,7 +13,7 @@ struct cpl_plan_cost {
     int32_t times_planned; /* how often it was planned, in ms together; 0: it is not counted */
     int32_t was_kept;      /* 1: the plan was read from CARPOOL_PLAN_CACHE */
     double made_ms;        /* if was_kept: time that making the plan took */
-    int32_t together;      /* 1: all ranks planned together (plan_together.h); modelled times are
+    int32_t together;      /* 1: all ranks planned together (plan_distributed.h); modelled times are
                               then those with a barrier between waves */
 };
 

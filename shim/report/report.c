@@ -21,7 +21,7 @@ static bool alike(const struct cpl_record *a, const struct cpl_record *b)
            a->data_most == b->data_most && a->summary.tag == b->summary.tag &&
            a->summary.ordinal == b->summary.ordinal && a->summary.decided == b->summary.decided &&
            a->summary.plan_fingerprint == b->summary.plan_fingerprint &&
-           strcmp(a->way, b->way) == 0 && a->ordered == b->ordered;
+           strcmp(a->carrier, b->carrier) == 0 && a->ordered == b->ordered;
 }
 
 void cpl_report_add(const struct cpl_record *record)

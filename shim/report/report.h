@@ -38,7 +38,7 @@ struct cpl_record_windows {
     double mpi_us, plan_us;
 };
 
-#define CPL_RECORD_WAY 16
+#define CPL_RECORD_CARRIER 16
 
 /* The version of the report's form, doc/report.schema.json: raised when members change or go. */
 #define CPL_REPORT_SCHEMA 7
@@ -58,8 +58,9 @@ struct cpl_record {
     int64_t combined, late_combined; /* of all ranks */
     bool ordered; /* messages left in the order that the next exchange asks for */
     struct cpl_plan_summary summary;
-    char way[CPL_RECORD_WAY]; /* that carries its calls (exchange/neighbor.h); empty: none */
-    int32_t reason;           /* enum cpl_left_alone */
+    char
+        carrier[CPL_RECORD_CARRIER]; /* that carries its calls (exchange/neighbor.h); empty: none */
+    int32_t reason;                  /* enum cpl_left_alone */
     int64_t data_most; /* allgathers: the most bytes of all ranks together in a call; else 0 */
     struct cpl_record_reductions reductions;
     struct cpl_record_trials trials;

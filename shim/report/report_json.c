@@ -113,7 +113,7 @@ static json_t *record_json(const struct cpl_record *r, const char *picture)
         cpl_exchange_kind_name(r->kind), "ranks", r->n_ranks, "communicators",
         (json_int_t)r->n_communicators, "calls", (json_int_t)r->calls, "calls_planned",
         (json_int_t)r->calls_planned, "strategy", s->decided ? s->strategy : "none", "calls_passed",
-        r->passed ? json_true() : NULL, "way", r->way[0] ? r->way : NULL, "tag",
+        r->passed ? json_true() : NULL, "way", r->carrier[0] ? r->carrier : NULL, "tag",
         is_named ? json_integer(s->tag) : NULL, "ordinal",
         is_named ? json_integer(s->ordinal) : NULL, "data_bytes_max",
         r->data_most > 0 ? json_integer(r->data_most) : NULL, "left_alone",

@@ -155,7 +155,7 @@ int PMPI_Comm_call_errhandler(MPI_Comm comm, int code)
 
 /* ---- planning ---- */
 
-static const struct cpl_way carrier = {.name = "carrier"};
+static const struct cpl_carrier carrier = {.name = "carrier"};
 
 bool cpl_neighbor_data_make(struct cpl_neighbor_data *data, const struct cpl_adjacency *adjacency,
                             int n_extra)
@@ -207,12 +207,13 @@ bool cpl_plan_agree(MPI_Comm comm, const struct cpl_agree_input *input,
     return find_plan(comm, input->able);
 }
 
-bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
-                    struct cpl_agree_output *agreed)
+bool cpl_carriers_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                        struct cpl_agree_output *agreed)
 {
     (void)state, (void)agreed;
     x->plans.n_candidates = 1;
-    x->plans.candidate[0] = (struct cpl_candidate){.way = &carrier, .summary = x->plans.summary};
+    x->plans.candidate[0] =
+        (struct cpl_candidate){.carrier = &carrier, .summary = x->plans.summary};
     return true;
 }
 
@@ -298,7 +299,7 @@ struct cpl_neighbor_op *cpl_neighbor_op_make(const struct cpl_neighbor_call *cal
                                              struct cpl_exchange *exchange)
 {
     (void)call, (void)state;
-    assert_ptr_equal(exchange->plans.candidate[0].way, &carrier);
+    assert_ptr_equal(exchange->plans.candidate[0].carrier, &carrier);
     return cpl_memory_need(sizeof(struct cpl_neighbor_op), "an operation");
 }
 

@@ -27,7 +27,7 @@ static struct cpl_machine make_machine(int32_t n_ranks, const int64_t *node)
     return machine;
 }
 
-static double cost(enum cpl_allgather_way way, const struct cpl_machine *machine,
+static double cost(enum cpl_allgather_algorithm way, const struct cpl_machine *machine,
                    const int32_t *rank_at, bool in_order)
 {
     double us = -1;
@@ -41,7 +41,7 @@ static void assert_us(double us, double expected)
         fail_msg("%.6f us instead of %.6f", us, expected);
 }
 
-static void assert_placed(enum cpl_allgather_way way, struct cpl_machine machine,
+static void assert_placed(enum cpl_allgather_algorithm way, struct cpl_machine machine,
                           const int32_t *expected)
 {
     int32_t rank_at[MOST_RANKS];
@@ -68,11 +68,11 @@ static void test_classes(void **state)
 static void test_mpi(void **state)
 {
     (void)state;
-    assert_int_equal(cpl_allgather_mpi_way(16, 100), CPL_ALLGATHER_DOUBLING);
-    assert_int_equal(cpl_allgather_mpi_way(16, 524287), CPL_ALLGATHER_DOUBLING);
-    assert_int_equal(cpl_allgather_mpi_way(16, 524288), CPL_ALLGATHER_RING);
-    assert_int_equal(cpl_allgather_mpi_way(17, 81919), CPL_ALLGATHER_BRUCK);
-    assert_int_equal(cpl_allgather_mpi_way(17, 81920), CPL_ALLGATHER_RING);
+    assert_int_equal(cpl_allgather_mpi_algorithm(16, 100), CPL_ALLGATHER_DOUBLING);
+    assert_int_equal(cpl_allgather_mpi_algorithm(16, 524287), CPL_ALLGATHER_DOUBLING);
+    assert_int_equal(cpl_allgather_mpi_algorithm(16, 524288), CPL_ALLGATHER_RING);
+    assert_int_equal(cpl_allgather_mpi_algorithm(17, 81919), CPL_ALLGATHER_BRUCK);
+    assert_int_equal(cpl_allgather_mpi_algorithm(17, 81920), CPL_ALLGATHER_RING);
     assert_int_equal(cpl_allgather_steps(CPL_ALLGATHER_RING, 17), 16);
     assert_int_equal(cpl_allgather_steps(CPL_ALLGATHER_DOUBLING, 16), 4);
     assert_int_equal(cpl_allgather_steps(CPL_ALLGATHER_BRUCK, 17), 5);
@@ -159,7 +159,7 @@ static void test_islands(void **state)
     (void)state;
     int64_t node[16] = {0};
     float us[16 * 16];
-    int32_t rank_at[CPL_N_ALLGATHER_WAYS * 16];
+    int32_t rank_at[CPL_N_ALLGATHER_ALGORITHMS * 16];
     struct cpl_allgather_class classes[CPL_ALLGATHER_CLASSES];
     for (int32_t i = 0; i < 16; i++)
         for (int32_t j = 0; j < 16; j++)
@@ -184,7 +184,7 @@ static void test_switches(void **state)
     (void)state;
     const int64_t node[] = {0, 1, 2, 3, 4, 5, 6, 7};
     float us[8 * 8], ns[8 * 8];
-    int32_t rank_at[CPL_N_ALLGATHER_WAYS * 8];
+    int32_t rank_at[CPL_N_ALLGATHER_ALGORITHMS * 8];
     struct cpl_allgather_class classes[CPL_ALLGATHER_CLASSES];
     for (int32_t k = 0; k < 8 * 8; k++) {
         bool same = k / 8 / 4 == k % 8 / 4;
@@ -219,21 +219,21 @@ static void assert_permutation(const int32_t *rank_at, int32_t n_ranks)
  * with the ranks as they are. Returns how often ranks are placed. */
 static int check_plan(const struct cpl_machine *machine)
 {
-    int32_t n = machine->n_ranks, n_placed = 0, rank_at[CPL_N_ALLGATHER_WAYS * MOST_RANKS];
+    int32_t n = machine->n_ranks, n_placed = 0, rank_at[CPL_N_ALLGATHER_ALGORITHMS * MOST_RANKS];
     struct cpl_allgather_class classes[CPL_ALLGATHER_CLASSES];
     assert_int_equal(cpl_allgather_plan(machine, rank_at, classes, NULL), CPL_OK);
-    for (int w = 0; w < CPL_N_ALLGATHER_WAYS; w++) {
+    for (int w = 0; w < CPL_N_ALLGATHER_ALGORITHMS; w++) {
         assert_permutation(rank_at + w * n, n);
         for (int32_t k = 0; k < CPL_ALLGATHER_CLASSES; k++) {
             double all = (k > 0 ? 1.5 : 1) * (double)(INT64_C(512) << k), plain, placed;
-            enum cpl_allgather_way way = (enum cpl_allgather_way)w;
+            enum cpl_allgather_algorithm way = (enum cpl_allgather_algorithm)w;
             bool in_order = cpl_allgather_is_in_place(way);
             cpl_allgather_cost(way, machine, NULL, all / n, true, &plain, NULL);
             cpl_allgather_cost(way, machine, rank_at + w * n, all / n, in_order, &placed, NULL);
             assert_true(classes[k].us[w] <= plain);
             assert_int_equal(classes[k].placed[w], placed < plain);
             assert_us(classes[k].us[w], placed < plain ? placed : plain);
-            assert_int_equal(classes[k].mpi_way, cpl_allgather_mpi_way(n, all));
+            assert_int_equal(classes[k].mpi_algorithm, cpl_allgather_mpi_algorithm(n, all));
             n_placed += classes[k].placed[w];
         }
     }
@@ -265,7 +265,7 @@ static void test_gain(void **state)
 {
     (void)state;
     int64_t cyclic[128], block[128];
-    int32_t rank_at[CPL_N_ALLGATHER_WAYS * 128], large = cpl_allgather_class_of(4 << 20);
+    int32_t rank_at[CPL_N_ALLGATHER_ALGORITHMS * 128], large = cpl_allgather_class_of(4 << 20);
     int32_t small = cpl_allgather_class_of(300000);
     struct cpl_allgather_class classes[CPL_ALLGATHER_CLASSES];
     struct cpl_machine machine;

@@ -172,7 +172,7 @@ static void test_far_steps_around_holes(void **state)
     assert_int_equal(cpl_grid_far_step(&grid, 6, 7, 1), 7);
 }
 
-static void check_far_walk(const struct cpl_grid *grid, int32_t src, int32_t dest)
+static void check_far_router(const struct cpl_grid *grid, int32_t src, int32_t dest)
 {
     int32_t at = src;
     for (int32_t s = 0; s < cpl_grid_n_steps(grid, CPL_GRID_FAR_FIRST); s++) {
@@ -186,10 +186,10 @@ static void check_far_walk(const struct cpl_grid *grid, int32_t src, int32_t des
                  grid->n_dims, at);
 }
 
-static void check_walk(const struct cpl_grid *grid, int32_t src, int32_t dest)
+static void check_router(const struct cpl_grid *grid, int32_t src, int32_t dest)
 {
     int32_t at = src;
-    check_far_walk(grid, src, dest);
+    check_far_router(grid, src, dest);
     for (int32_t d = 0; d < grid->n_dims; d++) {
         at = cpl_grid_step(grid, at, dest, d);
         if (at < 0 || at >= grid->n_ranks)
@@ -213,7 +213,7 @@ static struct cpl_grid make_even_grid(int32_t n_ranks, int32_t n_dims)
 }
 
 /* All pairs of all grids of few ranks. */
-static void test_all_walks(void **state)
+static void test_all_routers(void **state)
 {
     (void)state;
     for (int32_t n = 1; n <= 70; n++)
@@ -221,12 +221,12 @@ static void test_all_walks(void **state)
             struct cpl_grid grid = make_even_grid(n, n_dims);
             for (int32_t src = 0; src < n; src++)
                 for (int32_t dest = 0; dest < n; dest++)
-                    check_walk(&grid, src, dest);
+                    check_router(&grid, src, dest);
         }
 }
 
 /* Some pairs of grids of many ranks, the largest number and primes included. */
-static void test_random_walks(void **state)
+static void test_random_routers(void **state)
 {
     (void)state;
     uint64_t random = 1;
@@ -235,15 +235,15 @@ static void test_random_walks(void **state)
         for (int32_t n_dims = 1; n_dims <= log2_floor(n); n_dims++) {
             struct cpl_grid grid = make_even_grid(n, n_dims);
             for (int pair = 0; pair < 20; pair++)
-                check_walk(&grid, random_below(&random, n), random_below(&random, n));
-            check_walk(&grid, 0, n - 1);
-            check_walk(&grid, n - 1, 0);
+                check_router(&grid, random_below(&random, n), random_below(&random, n));
+            check_router(&grid, 0, n - 1);
+            check_router(&grid, n - 1, 0);
         }
     }
 }
 
 /* Any sizes, however uneven, and sizes of 1. */
-static void test_uneven_walks(void **state)
+static void test_uneven_routers(void **state)
 {
     (void)state;
     uint64_t random = 2;
@@ -258,12 +258,12 @@ static void test_uneven_walks(void **state)
         n_grids++;
         for (int32_t src = 0; src < n; src++)
             for (int32_t dest = 0; dest < n; dest++)
-                check_walk(&grid, src, dest);
+                check_router(&grid, src, dest);
     }
 }
 
 /* Who goes where in each step, by walking all pairs. */
-static void mark_walks(const struct cpl_grid *grid, enum cpl_grid_order order, char *goes)
+static void mark_computed(const struct cpl_grid *grid, enum cpl_grid_order order, char *goes)
 {
     size_t n = (size_t)grid->n_ranks;
     for (int32_t src = 0; src < grid->n_ranks; src++)
@@ -297,7 +297,7 @@ static void check_all_peers(const struct cpl_grid *grid, enum cpl_grid_order ord
 {
     static char goes[7 * 40 * 40];
     memset(goes, 0, sizeof goes);
-    mark_walks(grid, order, goes);
+    mark_computed(grid, order, goes);
     for (int32_t s = 0; s < cpl_grid_n_steps(grid, order); s++)
         for (int32_t at = 0; at < grid->n_ranks; at++) {
             check_peers(grid, order, at, s, false, goes);
@@ -427,9 +427,9 @@ int main(void)
         cmocka_unit_test(test_unfit_grids),
         cmocka_unit_test(test_steps_around_holes),
         cmocka_unit_test(test_far_steps_around_holes),
-        cmocka_unit_test(test_all_walks),
-        cmocka_unit_test(test_random_walks),
-        cmocka_unit_test(test_uneven_walks),
+        cmocka_unit_test(test_all_routers),
+        cmocka_unit_test(test_random_routers),
+        cmocka_unit_test(test_uneven_routers),
         cmocka_unit_test(test_peers),
         cmocka_unit_test(test_many_sizes),
         cmocka_unit_test(test_shapes_of_4096),

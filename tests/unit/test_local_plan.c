@@ -40,10 +40,10 @@ static struct cpl_passing *room_for(struct ranks *ranks, int32_t rank)
 }
 
 /* Hands every message on from rank to rank, as the shim does by messages. */
-static void learn(struct ranks *ranks, const struct cpl_walk *walk,
+static void learn(struct ranks *ranks, const struct cpl_router *router,
                   const struct cpl_pattern *pattern)
 {
-    struct cpl_way_room room;
+    struct cpl_carrier_room room;
     int64_t done[LARGE] = {0};
     memset(ranks, 0, sizeof *ranks);
     ranks->n = pattern->n_ranks;
@@ -55,7 +55,7 @@ static void learn(struct ranks *ranks, const struct cpl_walk *walk,
         for (int32_t i = 0; i < ranks->n; i++)
             for (; done[i] < ranks->n_passing[i]; done[i]++) {
                 struct cpl_passing passing = ranks->passing[i][done[i]];
-                struct cpl_passing_here here = cpl_passing_here(walk, i, &passing, &room);
+                struct cpl_passing_here here = cpl_passing_here(router, i, &passing, &room);
                 if (here.to >= 0)
                     *room_for(ranks, here.to) = passing;
                 more |= here.to >= 0 && here.to < i;
@@ -82,21 +82,21 @@ static int64_t larger(int64_t a, int64_t b)
 
 static int n_alike; /* messages that go the same way as another */
 
-/* What a rank knows before a walk is chosen: its edges, and what it counts of its own messages.
+/* What a rank knows before a router is chosen: its edges, and what it counts of its own messages.
  * straight: without what ends there. The caller frees *edges. Returns how many there are. */
-static int64_t before_choice(const struct ranks *ranks, const struct cpl_walk *walk, int32_t rank,
-                             bool straight, struct cpl_local_edge **edges,
+static int64_t before_choice(const struct ranks *ranks, const struct cpl_router *router,
+                             int32_t rank, bool straight, struct cpl_local_edge **edges,
                              struct cpl_local_counts *counts)
 {
     size_t most = 2 * (size_t)ranks->n_passing[rank] + 1;
     struct cpl_local_edge *found = calloc(most, sizeof *found);
-    struct cpl_way_room room;
+    struct cpl_carrier_room room;
     int64_t n = 0;
     assert_non_null(found);
     *counts = (struct cpl_local_counts){0};
     for (int64_t k = 0; k < ranks->n_passing[rank]; k++) {
         const struct cpl_passing *m = &ranks->passing[rank][k];
-        struct cpl_passing_here here = cpl_passing_here(walk, rank, m, &room);
+        struct cpl_passing_here here = cpl_passing_here(router, rank, m, &room);
         if (here.from < 0)
             cpl_local_count_own(counts, &here, m->volume);
         else if (!straight)
@@ -113,16 +113,17 @@ static int64_t before_choice(const struct ranks *ranks, const struct cpl_walk *w
 }
 
 /* Messages for one rank are alike where they go the same way from here on, and there only. */
-static void check_rest(const struct ranks *ranks, const struct cpl_walk *walk, int32_t rank)
+static void check_rest(const struct ranks *ranks, const struct cpl_router *router, int32_t rank)
 {
-    struct cpl_way_room room, other_room;
+    struct cpl_carrier_room room, other_room;
     for (int64_t k = 1; k < ranks->n_passing[rank]; k++) {
         const struct cpl_passing *m = &ranks->passing[rank][k - 1], *o = &ranks->passing[rank][k];
-        struct cpl_passing_here here = cpl_passing_here(walk, rank, m, &room);
-        struct cpl_passing_here there = cpl_passing_here(walk, rank, o, &other_room);
-        int32_t n = cpl_walk_path(walk, m->src, m->dst, room.stops, room.path, room.wave), i = 0;
-        int32_t n_other =
-            cpl_walk_path(walk, o->src, o->dst, other_room.stops, other_room.path, other_room.wave);
+        struct cpl_passing_here here = cpl_passing_here(router, rank, m, &room);
+        struct cpl_passing_here there = cpl_passing_here(router, rank, o, &other_room);
+        int32_t n = cpl_router_path(router, m->src, m->dst, room.stops, room.path, room.wave),
+                i = 0;
+        int32_t n_other = cpl_router_path(router, o->src, o->dst, other_room.stops, other_room.path,
+                                          other_room.wave);
         bool same = true;
         while (n > i && n_other > i && room.path[n - 1 - i] != rank && same) {
             same = room.path[n - 1 - i] == other_room.path[n_other - 1 - i] &&
@@ -135,7 +136,7 @@ static void check_rest(const struct ranks *ranks, const struct cpl_walk *walk, i
     }
 }
 
-static int n_tallied; /* ranks in walks of one wave */
+static int n_tallied; /* ranks, by routes of one wave */
 
 static struct cpl_endings count_endings(const struct ranks *ranks,
                                         const struct cpl_machine *machine, int32_t rank)
@@ -153,7 +154,7 @@ static struct cpl_endings count_endings(const struct ranks *ranks,
 
 /* Sums and maxima of what the ranks count are the whole plan's figures. */
 static void check_figures(const struct ranks *ranks, const struct cpl_strategy_input *input,
-                          const struct cpl_walk *walk, const struct cpl_plan *plan,
+                          const struct cpl_router *router, const struct cpl_plan *plan,
                           const char *name)
 {
     const struct cpl_machine *machine = input->machine;
@@ -165,18 +166,18 @@ static void check_figures(const struct ranks *ranks, const struct cpl_strategy_i
     memset(port, 0, sizeof port);
     for (int32_t i = 0; i < ranks->n; i++) {
         struct cpl_local_edge *edges;
-        int64_t n_edges = before_choice(ranks, walk, i, false, &edges, &counts);
-        assert_int_equal(cpl_local_loads(walk, machine, i, edges, n_edges, input->unit_bytes, load,
-                                         &counts, NULL),
+        int64_t n_edges = before_choice(ranks, router, i, false, &edges, &counts);
+        assert_int_equal(cpl_local_loads(router, machine, i, edges, n_edges, input->unit_bytes,
+                                         load, &counts, NULL),
                          CPL_OK);
-        check_rest(ranks, walk, i);
-        if (walk->n_waves == 1) { /* the same again by numbers of what ends there */
+        check_rest(ranks, router, i);
+        if (router->n_waves == 1) { /* the same again by numbers of what ends there */
             struct cpl_local_counts tallied;
             struct cpl_rank_load its[CPL_LOCAL_WAVES];
             struct cpl_endings endings = count_endings(ranks, machine, i);
             free(edges);
-            n_edges = before_choice(ranks, walk, i, true, &edges, &tallied);
-            assert_int_equal(cpl_local_loads(walk, machine, i, edges, n_edges, input->unit_bytes,
+            n_edges = before_choice(ranks, router, i, true, &edges, &tallied);
+            assert_int_equal(cpl_local_loads(router, machine, i, edges, n_edges, input->unit_bytes,
                                              its, &tallied, NULL),
                              CPL_OK);
             cpl_local_add_endings(machine, &endings, input->unit_bytes, its, &tallied);
@@ -200,13 +201,13 @@ static void check_figures(const struct ranks *ranks, const struct cpl_strategy_i
         most.set = larger(most.set, counts.set);
         most.mpi = larger(most.mpi, counts.mpi);
         most.most_hops = larger(most.most_hops, counts.most_hops);
-        for (int32_t w = 0; w < walk->n_waves; w++) {
+        for (int32_t w = 0; w < router->n_waves; w++) {
             wave[w] = fmax(wave[w], cpl_rank_load_time(&machine->costs, &load[w]));
             cpl_port_load_add(&port[w][machine->node[i]], &load[w]);
             port[w][machine->node[i]].recv_us = 0; /* which cpl_plan_cost leaves out */
         }
     }
-    for (int32_t w = 0; w < walk->n_waves; total += wave[w++])
+    for (int32_t w = 0; w < router->n_waves; total += wave[w++])
         for (int32_t k = 0; k < machine->n_nodes; k++)
             wave[w] = fmax(wave[w], cpl_port_load_time(&machine->costs, &port[w][k]));
     assert_int_equal(cpl_plan_measure(plan, machine, input->unit_bytes, &whole, NULL), CPL_OK);
@@ -241,7 +242,7 @@ static void tell_later(struct ranks *ranks)
         }
 }
 
-static void check_slices(struct ranks *ranks, const struct cpl_walk *walk,
+static void check_slices(struct ranks *ranks, const struct cpl_router *router,
                          const struct cpl_pattern *pattern, const struct cpl_plan *plan,
                          const char *name)
 {
@@ -249,7 +250,7 @@ static void check_slices(struct ranks *ranks, const struct cpl_walk *walk,
     uint64_t waves = 0, rows = 0, edges = 0;
     assert_int_equal(cpl_slicer_init(&slicer, plan, pattern, NULL), CPL_OK);
     for (int32_t i = 0; i < ranks->n; i++) {
-        assert_int_equal(cpl_local_plan_make(walk, ranks->n, i, ranks->passing[i],
+        assert_int_equal(cpl_local_plan_make(router, ranks->n, i, ranks->passing[i],
                                              ranks->n_passing[i], &ranks->plan[i], NULL),
                          CPL_OK);
         waves |= ranks->plan[i].waves;
@@ -282,36 +283,36 @@ static void check_slices(struct ranks *ranks, const struct cpl_walk *walk,
     cpl_slicer_free(&slicer);
 }
 
-/* Returns whether the choice has a walk. */
+/* Returns whether the choice has a router. */
 static bool check_choice(const struct cpl_strategy_input *input,
                          const struct cpl_strategy_choice *choice)
 {
     static struct ranks ranks;
     char name[CPL_STRATEGY_TEXT];
-    struct cpl_walk walk;
-    struct cpl_routes routes, by_walk;
+    struct cpl_router router;
+    struct cpl_routes routes, by_router;
     struct cpl_plan plan;
-    if (cpl_strategy_walk(input, choice, &walk, NULL))
+    if (cpl_strategy_router(input, choice, &router, NULL))
         return false;
     cpl_strategy_format(choice, name);
     assert_int_equal(cpl_strategy_route(input, choice, &routes, NULL), CPL_OK);
-    assert_int_equal(cpl_walk_routes(&walk, input->pattern, &by_walk, NULL), CPL_OK);
-    assert_int_equal(routes.n_waves, walk.n_waves);
-    assert_memory_equal(routes.stops, by_walk.stops,
+    assert_int_equal(cpl_router_routes(&router, input->pattern, &by_router, NULL), CPL_OK);
+    assert_int_equal(routes.n_waves, router.n_waves);
+    assert_memory_equal(routes.stops, by_router.stops,
                         (size_t)(routes.n_messages * routes.n_waves) * sizeof *routes.stops);
     assert_int_equal(cpl_plan_build(input->pattern, &routes, &plan, NULL), CPL_OK);
-    learn(&ranks, &walk, input->pattern);
-    check_figures(&ranks, input, &walk, &plan, name);
-    check_slices(&ranks, &walk, input->pattern, &plan, name);
+    learn(&ranks, &router, input->pattern);
+    check_figures(&ranks, input, &router, &plan, name);
+    check_slices(&ranks, &router, input->pattern, &plan, name);
     forget(&ranks);
     cpl_plan_free(&plan);
     cpl_routes_free(&routes);
-    cpl_routes_free(&by_walk);
-    cpl_walk_free(&walk);
+    cpl_routes_free(&by_router);
+    cpl_router_free(&router);
     return true;
 }
 
-static void check_pattern(uint64_t seed, int32_t most, size_t *n_walks)
+static void check_pattern(uint64_t seed, int32_t most, size_t *n_computed)
 {
     uint64_t random = seed;
     struct cpl_pattern pattern = random_pattern_of_own(seed, most);
@@ -321,7 +322,7 @@ static void check_pattern(uint64_t seed, int32_t most, size_t *n_walks)
     machine.lanes = random_below(&random, 2);
     cpl_strategy_candidates(&input, &list);
     for (size_t k = 0; k < list.n; k++)
-        *n_walks += check_choice(&input, &list.choice[k]);
+        *n_computed += check_choice(&input, &list.choice[k]);
     cpl_machine_free(&machine);
     cpl_pattern_free(&pattern);
 }
@@ -329,17 +330,17 @@ static void check_pattern(uint64_t seed, int32_t most, size_t *n_walks)
 static void test_same_as_the_whole(void **state)
 {
     (void)state;
-    size_t n_walks = 0;
+    size_t n_computed = 0;
     for (uint64_t seed = 0; seed < TRIALS; seed++)
-        check_pattern(seed, MOST, &n_walks);
+        check_pattern(seed, MOST, &n_computed);
     for (uint64_t seed = 0; seed < N_LARGE; seed++)
-        check_pattern(1000 + seed, LARGE, &n_walks);
-    assert_true(n_walks > 3 * TRIALS);
+        check_pattern(1000 + seed, LARGE, &n_computed);
+    assert_true(n_computed > 3 * TRIALS);
     assert_true(n_tallied > TRIALS);
     assert_true(n_alike > TRIALS);
 }
 
-static void test_what_has_no_walk(void **state)
+static void test_what_has_no_router(void **state)
 {
     (void)state;
     static const char *const names[] = {"share", "balance", "vpt:2+klr", "grid:2x2+near"};
@@ -349,10 +350,10 @@ static void test_what_has_no_walk(void **state)
     assert_int_equal(cpl_machine_init(pattern.n_ranks, 4, &machine, NULL), CPL_OK);
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         struct cpl_strategy_choice choice;
-        struct cpl_walk walk;
+        struct cpl_router router;
         struct cpl_error error = {""};
         assert_int_equal(cpl_strategy_parse(names[k], &choice, &error), CPL_OK);
-        assert_int_equal(cpl_strategy_walk(&input, &choice, &walk, &error), CPL_ERR_UNFIT);
+        assert_int_equal(cpl_strategy_router(&input, &choice, &router, &error), CPL_ERR_UNFIT);
         assert_true(strstr(error.text, "all messages") != NULL);
     }
     cpl_machine_free(&machine);
@@ -363,7 +364,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_as_the_whole),
-        cmocka_unit_test(test_what_has_no_walk),
+        cmocka_unit_test(test_what_has_no_router),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
-/* Tests of ranking in a hurry (strategy_rank.h, walk_cost.h): the rougher model beside the real
+/* Tests of ranking in a hurry (strategy_rank.h, router_cost.h): the rougher model beside the real
  * one, on all messages and on some; what is chosen by it, and that ranking keeps to its budget. */
 #include "planner/plan.h"
-#include "planner/plan/walk.h"
+#include "planner/plan/router.h"
+#include "planner/strategies/router_cost.h"
 #include "planner/strategies/strategy_rank.h"
-#include "planner/strategies/walk_cost.h"
 #include "random_pattern.h"
 
 #include <math.h>
@@ -63,24 +63,24 @@ static double chain_us(const struct trial *trial, const struct cpl_strategy_choi
     return us;
 }
 
-/* The time by the rougher model, from one message in `every`; -1: the choice is no walk. */
+/* The time by the rougher model, from one message in `every`; -1: the choice is no router. */
 static double look_us(const struct trial *trial, const struct cpl_strategy_choice *choice,
                       int32_t every)
 {
     struct cpl_arena arena = CPL_ARENA_EMPTY;
-    struct cpl_walk_looks looks;
-    struct cpl_walk walk;
+    struct cpl_router_looks looks;
+    struct cpl_router router;
     double us = -1;
-    if (cpl_strategy_walk(&trial->input, choice, &walk, NULL))
+    if (cpl_strategy_router(&trial->input, choice, &router, NULL))
         return us;
-    assert_int_equal(cpl_walk_looks_init(&looks, &trial->input, every, &arena), CPL_OK);
-    assert_int_equal(cpl_walk_look(&looks, &walk, &us), CPL_OK);
-    cpl_walk_free(&walk);
+    assert_int_equal(cpl_router_looks_init(&looks, &trial->input, every, &arena), CPL_OK);
+    assert_int_equal(cpl_router_look(&looks, &router, &us), CPL_OK);
+    cpl_router_free(&router);
     cpl_arena_free(&arena);
     return us;
 }
 
-/* For all walks: what the rougher model says is near the model's time, as an order among them
+/* For all routers: what the rougher model says is near the model's time, as an order among them
  * needs; what it says from some messages is near what it says from all. */
 static void check_looks(const struct trial *trial, int32_t every)
 {

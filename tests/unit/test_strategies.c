@@ -4,7 +4,7 @@
 #include "planner/grid/grid.h"
 #include "planner/grid/grid_shape.h"
 #include "planner/plan.h"
-#include "planner/plan/walk.h"
+#include "planner/plan/router.h"
 #include "planner/strategy.h"
 #include "plans.h"
 #include "random_pattern.h"
@@ -210,12 +210,12 @@ static void check_small_budget(const struct trial *trial, double fastest_us)
     cpl_plan_free(&plan);
 }
 
-static bool has_walk(const struct trial *trial, const struct cpl_strategy_choice *choice)
+static bool has_router(const struct trial *trial, const struct cpl_strategy_choice *choice)
 {
-    struct cpl_walk walk;
-    if (cpl_strategy_walk(&trial->input, choice, &walk, NULL))
+    struct cpl_router router;
+    if (cpl_strategy_router(&trial->input, choice, &router, NULL))
         return false;
-    cpl_walk_free(&walk);
+    cpl_router_free(&router);
     return true;
 }
 
@@ -354,7 +354,7 @@ static void check_trial(const struct trial *trial)
     struct cpl_strategy_list list;
     struct cpl_strategy_choice vpt1 = parse("vpt:1");
     uint64_t direct = 0;
-    double fastest_us = 1e300, fastest_walk_us = 1e300, us;
+    double fastest_us = 1e300, fastest_computed_us = 1e300, us;
     cpl_strategy_candidates(&trial->input, &list);
     for (size_t k = 0; k < list.n; k++) {
         if (list.choice[k].strategy->searches && trial->seed % SEARCH_EVERY)
@@ -363,10 +363,10 @@ static void check_trial(const struct trial *trial)
         direct = k == 0 ? fingerprint : direct;
         if (!list.choice[k].strategy->searches)
             fastest_us = us < fastest_us ? us : fastest_us;
-        if (has_walk(trial, &list.choice[k]))
-            fastest_walk_us = us < fastest_walk_us ? us : fastest_walk_us;
+        if (has_router(trial, &list.choice[k]))
+            fastest_computed_us = us < fastest_computed_us ? us : fastest_computed_us;
     }
-    check_small_budget(trial, fastest_walk_us);
+    check_small_budget(trial, fastest_computed_us);
     check_examples(trial, &list);
     if (trial->seed % SEARCH_EVERY == 0) {
         check_searches(trial, fastest_us);

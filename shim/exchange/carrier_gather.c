@@ -1,4 +1,4 @@
-/* The ways of an allgather, in steps (allgather.h): each step sends and receives at most one
+/* The algorithms of an allgather, in steps (allgather.h): each step sends and receives at most one
  * message, and begins when those of the step before are complete. The ring sends from and receives
  * into the program's buffer, by its datatypes; doubling gathers in the order of the points, since
  * one message holds the data of many: in the program's buffer, if it lies there so on this rank,
@@ -15,7 +15,7 @@
 
 #define TAG 999 /* on the private communicator, above those of exchanges */
 
-/* What a way that is not in place gathers in, at most: its data is copied once more. */
+/* What an algorithm that is not in place gathers in, at most: its data is copied once more. */
 #define MOST_ROOM (INT64_C(64) << 20)
 
 static int rank_of(const struct cpl_gathering *g, int32_t point)
@@ -183,9 +183,9 @@ int64_t cpl_allgather_bytes(const struct cpl_neighbor_call *call, int n_ranks)
     return __builtin_mul_overflow(count, cpl_type_size(recv->type), &bytes) ? -1 : bytes;
 }
 
-static enum cpl_allgather_way way_of(const struct cpl_carrying *c)
+static enum cpl_allgather_algorithm algorithm_of(const struct cpl_carrying *c)
 {
-    return (enum cpl_allgather_way)(c->by->way - cpl_gather_ways);
+    return (enum cpl_allgather_algorithm)(c->by->carrier - cpl_gather_carriers);
 }
 
 /* Makes room for so many bytes. Collective; the same result on all ranks. */
@@ -202,13 +202,14 @@ static bool make_room(const struct cpl_comm_state *state, struct cpl_gathering *
     return g->n_room > 0;
 }
 
-/* Finds the data of a call that a way is to carry: for each rank, and what this one sends unless it
- * is in place. False when MPI would refuse an argument, or there is no room. Collective. */
+/* Finds the data of a call that an algorithm is to carry: for each rank, and what this one sends
+ * unless it is in place. False when MPI would refuse an argument, or there is no room. Collective.
+ */
 static bool resolve(const struct cpl_neighbor_call *call, struct cpl_carrying *c)
 {
     const struct cpl_comm_state *state = c->state;
     struct cpl_gathering *g = &state->allgathers.kept->gathering;
-    if ((!cpl_allgather_is_in_place(way_of(c)) &&
+    if ((!cpl_allgather_is_in_place(algorithm_of(c)) &&
          !make_room(state, g, cpl_allgather_bytes(call, state->size))) ||
         !cpl_neighbor_resolve_side(&call->recv, state->size, NULL, g->span))
         return false;
@@ -222,7 +223,7 @@ static bool resolve(const struct cpl_neighbor_call *call, struct cpl_carrying *c
 }
 
 #define WAY(NAME, name) [CPL_ALLGATHER_##NAME] = name,
-static bool (*const steps[])(struct cpl_gathering *, int32_t) = {CPL_ALLGATHER_WAYS(WAY)};
+static bool (*const steps[])(struct cpl_gathering *, int32_t) = {CPL_ALLGATHER_ALGORITHMS(WAY)};
 #undef WAY
 
 static void start(struct cpl_carrying *c)
@@ -241,11 +242,11 @@ static void start(struct cpl_carrying *c)
 static void run(struct cpl_carrying *c)
 {
     struct cpl_gathering *g = &c->state->allgathers.kept->gathering;
-    for (int32_t step = 0; steps[way_of(c)](g, step); step++)
+    for (int32_t step = 0; steps[algorithm_of(c)](g, step); step++)
         cpl_carrying_wait_for(c, 2, g->pair);
 }
 
 #define WAY(NAME, own)                                                                             \
     [CPL_ALLGATHER_##NAME] = {.name = #own, .resolve = resolve, .start = start, .wait = run},
-const struct cpl_way cpl_gather_ways[] = {CPL_ALLGATHER_WAYS(WAY)};
+const struct cpl_carrier cpl_gather_carriers[] = {CPL_ALLGATHER_ALGORITHMS(WAY)};
 #undef WAY

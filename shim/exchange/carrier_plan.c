@@ -1,4 +1,4 @@
-/* The way by a plan: between the program's buffers and the executor. Messages that are too large to
+/* Carries by a plan: between the program's buffers and the executor. Messages that are too large to
  * share go straight, from the program's buffers into them: what one end sends so the other must
  * expect. */
 #include "shim/exchange/neighbor_internal.h"
@@ -160,15 +160,15 @@ static void end(struct cpl_candidate *candidate)
     cpl_executor_destroy(candidate->made);
 }
 
-const struct cpl_way cpl_way_plan = {.name = "plan",
-                                     .end = end,
-                                     .resolve = cpl_neighbor_resolve_all,
-                                     .start = start,
-                                     .progress = progress,
-                                     .wait = wait};
+const struct cpl_carrier cpl_carrier_plan = {.name = "plan",
+                                             .end = end,
+                                             .resolve = cpl_neighbor_resolve_all,
+                                             .start = start,
+                                             .progress = progress,
+                                             .wait = wait};
 
-bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
-                    struct cpl_agree_output *agreed)
+bool cpl_carriers_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
+                        struct cpl_agree_output *agreed)
 {
     struct cpl_exchange_plans *plans = &x->plans;
     const struct cpl_plan_summary *s = plans->summary;
@@ -182,7 +182,7 @@ bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
         agreed->words[k] = NULL;
         cpl_executor_open_lanes(executor, state->private_comm);
         plans->candidate[plans->n_candidates++] =
-            (struct cpl_candidate){&cpl_way_plan, executor, &s[k]};
+            (struct cpl_candidate){&cpl_carrier_plan, executor, &s[k]};
         made &= executor != NULL;
     }
     return decided && cpl_agree_all(state->private_comm, made);
@@ -191,5 +191,5 @@ bool cpl_ways_offer(const struct cpl_comm_state *state, struct cpl_exchange *x,
 struct cpl_executor *cpl_exchange_executor(const struct cpl_exchange *x, int32_t candidate)
 {
     const struct cpl_candidate *c = candidate > 0 ? &x->plans.candidate[candidate - 1] : NULL;
-    return c && c->way == &cpl_way_plan ? c->made : NULL;
+    return c && c->carrier == &cpl_carrier_plan ? c->made : NULL;
 }

@@ -1,4 +1,4 @@
-/* About what the plan of a walk takes (walk_cost.h): the model with barriers (plan_cost.c), to
+/* About what the plan of a router takes (router_cost.h): the model with barriers (plan_cost.c), to
  * which it adds what packing takes, that a rank cannot unpack a combined message before all of it
  * is there, and that what comes into a node at once is all there late (cpl_port_load_time).
  *
@@ -7,7 +7,7 @@
  * was looked at most. Combined messages do not stand for others: one that many messages ride in is
  * seen even if few of these are. How many there are follows from how many of the rides seen in a
  * wave, and at a rank, were the first of their combined message. */
-#include "planner/strategies/walk_cost.h"
+#include "planner/strategies/router_cost.h"
 
 #include "planner/base/hash.h"
 #include "planner/plan/plan_internal.h"
@@ -32,7 +32,7 @@ struct end_load {
 };
 
 struct loads {
-    const struct cpl_walk_looks *looks;
+    const struct cpl_router_looks *looks;
     bool packs;
     struct end_load *out, *in; /* of each rank */
     int32_t *rank;             /* those of which something was seen in the wave */
@@ -56,20 +56,20 @@ static bool is_seen(int32_t source, int32_t dst, int32_t every)
     return every == 1 || cpl_hash_mix(pair) % (uint64_t)every == 0;
 }
 
-enum cpl_status cpl_walk_looks_init(struct cpl_walk_looks *looks,
-                                    const struct cpl_strategy_input *input, int32_t every,
-                                    struct cpl_arena *arena)
+enum cpl_status cpl_router_looks_init(struct cpl_router_looks *looks,
+                                      const struct cpl_strategy_input *input, int32_t every,
+                                      struct cpl_arena *arena)
 {
     const struct cpl_pattern *p = input->pattern->pairs ? input->pattern->pairs : input->pattern;
     int64_t n = 0;
     for (int32_t i = 0; i < p->n_ranks; i++)
         for (int64_t m = p->first[i]; m < p->first[i + 1]; m++)
             n += is_seen(i, p->dst[m], every);
-    *looks = (struct cpl_walk_looks){.input = input,
-                                     .every = every,
-                                     .source = CPL_ARENA_ARRAY(arena, int32_t, n),
-                                     .dst = CPL_ARENA_ARRAY(arena, int32_t, n),
-                                     .bytes = CPL_ARENA_ARRAY(arena, double, n)};
+    *looks = (struct cpl_router_looks){.input = input,
+                                       .every = every,
+                                       .source = CPL_ARENA_ARRAY(arena, int32_t, n),
+                                       .dst = CPL_ARENA_ARRAY(arena, int32_t, n),
+                                       .bytes = CPL_ARENA_ARRAY(arena, double, n)};
     if (!looks->source || !looks->dst || !looks->bytes)
         return CPL_ERR_NOMEM;
     for (int32_t i = 0; i < p->n_ranks; i++)
@@ -82,7 +82,7 @@ enum cpl_status cpl_walk_looks_init(struct cpl_walk_looks *looks,
     return CPL_OK;
 }
 
-static enum cpl_status init_loads(struct loads *loads, const struct cpl_walk_looks *looks,
+static enum cpl_status init_loads(struct loads *loads, const struct cpl_router_looks *looks,
                                   bool packs, struct cpl_arena *arena)
 {
     const struct cpl_machine *machine = looks->input->machine;
@@ -362,21 +362,21 @@ static double finish_wave(struct loads *loads, const double *table)
     return most_us;
 }
 
-enum cpl_status cpl_walk_look(const struct cpl_walk_looks *looks, const struct cpl_walk *walk,
-                              double *us)
+enum cpl_status cpl_router_look(const struct cpl_router_looks *looks,
+                                const struct cpl_router *router, double *us)
 {
     struct cpl_arena arena = CPL_ARENA_EMPTY;
     struct loads loads;
     double table[N_STEPS + 1];
-    size_t n_waves = (size_t)walk->n_waves;
+    size_t n_waves = (size_t)router->n_waves;
     int32_t *stops = CPL_ARENA_ARRAY(&arena, int32_t, (size_t)looks->n * n_waves);
-    enum cpl_status status = init_loads(&loads, looks, walk->n_waves > 1, &arena);
+    enum cpl_status status = init_loads(&loads, looks, router->n_waves > 1, &arena);
     *us = 0;
     tabulate(looks->every, table);
     if (!stops)
         status = CPL_ERR_NOMEM;
     for (int64_t m = 0; m < looks->n && !status; m++)
-        walk->go(walk, looks->source[m], looks->dst[m], stops + (size_t)m * n_waves);
+        router->go(router, looks->source[m], looks->dst[m], stops + (size_t)m * n_waves);
     for (size_t w = 0; w < n_waves && !status; w++) {
         for (int64_t m = 0; m < looks->n; m++) {
             const int32_t *stop = stops + (size_t)m * n_waves + w;

@@ -1,5 +1,5 @@
-/* Sparse exchanges: of records, and by these of messages (plan_together.h). */
-#include "shim/plan/plan_together.h"
+/* Sparse exchanges: of records, and by these of messages (plan_distributed.h). */
+#include "shim/plan/plan_distributed.h"
 
 #include "shim/wait/progress.h"
 
@@ -12,11 +12,11 @@
 #define FIRST_TAG 2003
 
 /* Room for so many elements. */
-static bool resize(struct cpl_together *p, struct cpl_together_array *array, int64_t room,
+static bool resize(struct cpl_distributed *p, struct cpl_distributed_array *array, int64_t room,
                    size_t size)
 {
     int64_t more = (room - array->room) * (int64_t)size;
-    void *at = p->n_bytes + more <= CPL_TOGETHER_MOST_BYTES
+    void *at = p->n_bytes + more <= CPL_DISTRIBUTED_MOST_BYTES
                    ? realloc(array->at, (size_t)(room > 0 ? room : 1) * size)
                    : NULL;
     p->failed |= !at;
@@ -29,7 +29,8 @@ static bool resize(struct cpl_together *p, struct cpl_together_array *array, int
 }
 
 /* Adds n elements, to be filled in; NULL: there is no room for them. */
-static void *add(struct cpl_together *p, struct cpl_together_array *array, int64_t n, size_t size)
+static void *add(struct cpl_distributed *p, struct cpl_distributed_array *array, int64_t n,
+                 size_t size)
 {
     int64_t before = array->n;
     if (before + n > array->room && !resize(p, array, before + before / 2 + n, size))
@@ -40,7 +41,7 @@ static void *add(struct cpl_together *p, struct cpl_together_array *array, int64
 
 /* Receives a message, if there is one. A message for which there is no memory is cut off: its
  * sender must not wait for ever. */
-static bool receive(struct cpl_together *p, int tag)
+static bool receive(struct cpl_distributed *p, int tag)
 {
     MPI_Request request;
     MPI_Status status;
@@ -66,8 +67,8 @@ static bool receive(struct cpl_together *p, int tag)
 }
 
 /* Starts the sends, of the records for each rank. Returns how many. */
-static int send_all(struct cpl_together *p, const int *to, const unsigned char *records, int64_t n,
-                    size_t record_bytes, int tag, MPI_Request *requests)
+static int send_all(struct cpl_distributed *p, const int *to, const unsigned char *records,
+                    int64_t n, size_t record_bytes, int tag, MPI_Request *requests)
 {
     int n_sent = 0;
     for (int64_t k = 0, last; k < n; k = last) {
@@ -83,8 +84,8 @@ static int send_all(struct cpl_together *p, const int *to, const unsigned char *
     return n_sent;
 }
 
-int64_t cpl_together_round(struct cpl_together *p, const int *to, const void *records, int64_t n,
-                           size_t record_bytes)
+int64_t cpl_distributed_round(struct cpl_distributed *p, const int *to, const void *records,
+                              int64_t n, size_t record_bytes)
 {
     MPI_Request barrier = MPI_REQUEST_NULL;
     MPI_Request *requests = calloc((size_t)n + 1, sizeof *requests);
@@ -131,15 +132,15 @@ struct leaving {
     uint64_t rest; /* struct cpl_passing_here */
 };
 
-static void leave(struct cpl_together *p, struct leaving leaving)
+static void leave(struct cpl_distributed *p, struct leaving leaving)
 {
     struct leaving *at = add(p, &p->leaving, 1, sizeof leaving);
     if (at)
         *at = leaving;
 }
 
-static void keep_passing(struct cpl_together *p, struct cpl_together_candidate *c, int32_t src,
-                         int32_t dst, int64_t volume)
+static void keep_passing(struct cpl_distributed *p, struct cpl_distributed_candidate *c,
+                         int32_t src, int32_t dst, int64_t volume)
 {
     struct cpl_passing *at = add(p, &c->passing, 1, sizeof *at);
     if (at)
@@ -147,7 +148,7 @@ static void keep_passing(struct cpl_together *p, struct cpl_together_candidate *
 }
 
 /* Room for one edge more at least, if that is wanted; else for as many as there are. */
-static bool join_edges(struct cpl_together *p, struct cpl_together_array *edges, bool more)
+static bool join_edges(struct cpl_distributed *p, struct cpl_distributed_array *edges, bool more)
 {
     if (edges->n > 0)
         edges->n = cpl_local_join_edges(edges->at, edges->n);
@@ -157,7 +158,7 @@ static bool join_edges(struct cpl_together *p, struct cpl_together_array *edges,
 }
 
 /* Adds messages, one at least, to an edge. The same edge may be there twice. */
-static void keep_edge(struct cpl_together *p, struct cpl_together_array *edges,
+static void keep_edge(struct cpl_distributed *p, struct cpl_distributed_array *edges,
                       struct cpl_local_edge edge)
 {
     if (edges->n < edges->room || join_edges(p, edges, true))
@@ -200,7 +201,7 @@ static int64_t join_leaving(struct leaving *leaving, int64_t n)
 }
 
 /* Sends what leaves. Returns how many records came. */
-static int64_t send_round(struct cpl_together *p, bool join)
+static int64_t send_round(struct cpl_distributed *p, bool join)
 {
     struct leaving *leaving = p->leaving.at;
     int64_t n = p->leaving.n;
@@ -217,7 +218,7 @@ static int64_t send_round(struct cpl_together *p, bool join)
         to[k] = leaving[k].to;
         records[k] = leaving[k].record;
     }
-    int64_t came = cpl_together_round(p, to, records, ready ? n : 0, sizeof *records);
+    int64_t came = cpl_distributed_round(p, to, records, ready ? n : 0, sizeof *records);
     p->failed |= !ready;
     p->n_handled += came;
     free(to);
@@ -225,7 +226,7 @@ static int64_t send_round(struct cpl_together *p, bool join)
     return came;
 }
 
-static struct record came_at(const struct cpl_together *p, int64_t k)
+static struct record came_at(const struct cpl_distributed *p, int64_t k)
 {
     struct record record;
     memcpy(&record, (unsigned char *)p->came.at + (size_t)k * sizeof record, sizeof record);
@@ -233,11 +234,11 @@ static struct record came_at(const struct cpl_together *p, int64_t k)
 }
 
 /* Counts n messages whose ways are the same from this rank on; volume: of all. */
-static struct cpl_passing_here count(struct cpl_together *p, struct cpl_together_candidate *c,
+static struct cpl_passing_here count(struct cpl_distributed *p, struct cpl_distributed_candidate *c,
                                      const struct cpl_passing *message, int64_t n)
 {
-    struct cpl_way_room room;
-    struct cpl_passing_here here = cpl_passing_here(&c->walk, p->rank, message, &room);
+    struct cpl_carrier_room room;
+    struct cpl_passing_here here = cpl_passing_here(&c->router, p->rank, message, &room);
     if (here.from >= 0)
         keep_edge(
             p, &c->edges,
@@ -252,13 +253,13 @@ static struct cpl_passing_here count(struct cpl_together *p, struct cpl_together
 }
 
 /* Counts messages that are at this rank, and lets them leave unless they end here. */
-static void pass(struct cpl_together *p, const struct record *r)
+static void pass(struct cpl_distributed *p, const struct record *r)
 {
-    struct cpl_together_candidate *c = &p->candidate[r->candidate];
+    struct cpl_distributed_candidate *c = &p->candidate[r->candidate];
     const struct cpl_passing message = {r->src, r->dst, r->volume};
     struct cpl_passing_here here = count(p, c, &message, r->n);
     struct leaving leaving = {*r, here.to, here.rest};
-    if (here.to < 0 || cpl_together_is_tallied(p, c))
+    if (here.to < 0 || cpl_distributed_is_tallied(p, c))
         return;
     if (here.to == r->dst) {
         leaving.record.wave = (int8_t)here.to_wave;
@@ -268,7 +269,7 @@ static void pass(struct cpl_together *p, const struct record *r)
 }
 
 /* Counts messages that end here. */
-static void end(struct cpl_together *p, const struct record *r)
+static void end(struct cpl_distributed *p, const struct record *r)
 {
     keep_edge(p, &p->candidate[r->candidate].edges,
               (struct cpl_local_edge){r->src, r->wave, false, r->n, r->volume});
@@ -278,7 +279,7 @@ static void end(struct cpl_together *p, const struct record *r)
     }
 }
 
-static void pass_own(struct cpl_together *p)
+static void pass_own(struct cpl_distributed *p)
 {
     const struct cpl_agree_input *input = p->input;
     for (int k = 0; k < p->n; k++)
@@ -291,12 +292,12 @@ static void pass_own(struct cpl_together *p)
         }
 }
 
-void cpl_together_count(struct cpl_together *p)
+void cpl_distributed_count(struct cpl_distributed *p)
 {
     int32_t n_rounds = 0;
     for (int k = 0; k < p->n; k++)
         n_rounds =
-            p->candidate[k].walk.n_waves > n_rounds ? p->candidate[k].walk.n_waves : n_rounds;
+            p->candidate[k].router.n_waves > n_rounds ? p->candidate[k].router.n_waves : n_rounds;
     pass_own(p);
     for (int32_t round = 0; round < n_rounds; round++) {
         const int64_t came = send_round(p, true);
@@ -313,12 +314,12 @@ void cpl_together_count(struct cpl_together *p)
 }
 
 /* Lets messages leave that have come since it was last called. */
-static void hand_on(struct cpl_together *p, struct cpl_together_candidate *c)
+static void hand_on(struct cpl_distributed *p, struct cpl_distributed_candidate *c)
 {
-    struct cpl_way_room room;
+    struct cpl_carrier_room room;
     for (; c->handed_on < c->passing.n; c->handed_on++) {
         const struct cpl_passing *m = (const struct cpl_passing *)c->passing.at + c->handed_on;
-        struct cpl_passing_here here = cpl_passing_here(&c->walk, p->rank, m, &room);
+        struct cpl_passing_here here = cpl_passing_here(&c->router, p->rank, m, &room);
         if (here.to >= 0)
             leave(
                 p,
@@ -327,11 +328,12 @@ static void hand_on(struct cpl_together *p, struct cpl_together_candidate *c)
     }
 }
 
-void cpl_together_tell(struct cpl_together *p, struct cpl_together_candidate *const *chosen, int n)
+void cpl_distributed_tell(struct cpl_distributed *p,
+                          struct cpl_distributed_candidate *const *chosen, int n)
 {
     int32_t n_rounds = 0;
     for (int k = 0; k < n; k++) {
-        n_rounds = chosen[k]->walk.n_waves > n_rounds ? chosen[k]->walk.n_waves : n_rounds;
+        n_rounds = chosen[k]->router.n_waves > n_rounds ? chosen[k]->router.n_waves : n_rounds;
         for (int m = 0; m < p->input->n_messages; m++) {
             const struct cpl_pattern_entry *e = &p->input->messages[m];
             keep_passing(p, chosen[k], p->rank, e->dst, e->volume);
@@ -349,7 +351,7 @@ void cpl_together_tell(struct cpl_together *p, struct cpl_together_candidate *co
 }
 
 /* In the place of records: src is this rank, volume the number. */
-void cpl_together_tell_later(struct cpl_together *p, struct cpl_local_plan *local)
+void cpl_distributed_tell_later(struct cpl_distributed *p, struct cpl_local_plan *local)
 {
     for (int32_t e = 0; e < local->n_in; e++)
         leave(p,

@@ -1,4 +1,4 @@
-/* Planning without a root (plan_together.h).
+/* Planning without a root (plan_distributed.h).
  *
  * In each round every rank hands the messages that it has got to the next rank on their ways, for
  * all candidates at once: a sparse exchange of as many rounds as the longest way has hops. Messages
@@ -9,7 +9,7 @@
  * parts take; the ranks of a node add up the bytes on its port at the node's first rank. The
  * messages themselves are told for the fastest candidates only, and each rank makes its slices
  * after its receivers have told what they send later. */
-#include "shim/plan/plan_together.h"
+#include "shim/plan/plan_distributed.h"
 
 #include "planner/strategies/rows.h"
 #include "shim/base/log.h"
@@ -44,20 +44,21 @@ static bool replaces_short(const struct cpl_agree_input *input, enum cpl_search 
 {
     return search == CPL_SEARCH_SHORT && input->most_plans > 1 &&
            size->n_ranks >= LEAST_RANKS_FOR_SHORT && size->ranks_a_core < 1.5 &&
-           cpl_plan_root_ms(size->n_messages, CPL_SEARCH_SHORT, 1, false) > CPL_TOGETHER_MS;
+           cpl_plan_root_ms(size->n_messages, CPL_SEARCH_SHORT, 1, false) > CPL_DISTRIBUTED_MS;
 }
 
-bool cpl_plan_is_together(const struct cpl_agree_input *input, enum cpl_search search,
-                          const struct cpl_plan_size *size)
+bool cpl_plan_is_distributed(const struct cpl_agree_input *input, enum cpl_search search,
+                             const struct cpl_plan_size *size)
 {
     struct cpl_strategy_choice choice;
     const struct cpl_strategy *asked = asked_for(&choice);
     int planning = cpl_context.settings.planning;
     if (planning == CPL_PLANNING_ROOT || input->same_payload || !size->n_messages)
         return false;
-    if (asked && !asked->walk)
+    if (asked && !asked->router)
         return false;
-    return planning == CPL_PLANNING_TOGETHER || (!asked && replaces_short(input, search, size)) ||
+    return planning == CPL_PLANNING_DISTRIBUTED ||
+           (!asked && replaces_short(input, search, size)) ||
            ROOT_MS_PER_MESSAGE * (double)size->n_messages > (double)cpl_context.settings.budget;
 }
 
@@ -65,7 +66,7 @@ bool cpl_plan_is_together(const struct cpl_agree_input *input, enum cpl_search s
 
 /* Where all ranks sit, which every rank gets. Costs and the shape of a node are the first rank's.
  * Returns the same on all ranks; false: one had no memory. Collective. */
-static bool find_machine(struct cpl_together *p)
+static bool find_machine(struct cpl_distributed *p)
 {
     struct cpl_planning_costs costs;
     struct cpl_error error;
@@ -88,30 +89,30 @@ static bool find_machine(struct cpl_together *p)
 }
 
 /* Adds a candidate if its routes are arithmetic. Returns false when memory ran out. */
-static bool add(struct cpl_together *p, const struct cpl_strategy_input *input,
+static bool add(struct cpl_distributed *p, const struct cpl_strategy_input *input,
                 const struct cpl_strategy_choice *choice)
 {
-    struct cpl_together_candidate *c = &p->candidate[p->n];
+    struct cpl_distributed_candidate *c = &p->candidate[p->n];
     struct cpl_error error;
-    *c = (struct cpl_together_candidate){.choice = *choice,
-                                         .machine = input->machine,
-                                         .sum = &p->sum[p->n],
-                                         .most = &p->sum[CPL_MAX_CANDIDATES + 1 + p->n]};
-    enum cpl_status status = cpl_strategy_walk(input, choice, &c->walk, &error);
-    if (!status && c->walk.n_waves > CPL_LOCAL_WAVES) {
-        cpl_walk_free(&c->walk);
+    *c = (struct cpl_distributed_candidate){.choice = *choice,
+                                            .machine = input->machine,
+                                            .sum = &p->sum[p->n],
+                                            .most = &p->sum[CPL_MAX_CANDIDATES + 1 + p->n]};
+    enum cpl_status status = cpl_strategy_router(input, choice, &c->router, &error);
+    if (!status && c->router.n_waves > CPL_LOCAL_WAVES) {
+        cpl_router_free(&c->router);
         return true;
     }
     if (!status) {
         c->first_wave = p->n_waves;
-        p->n_waves += c->walk.n_waves;
+        p->n_waves += c->router.n_waves;
         p->n++;
     }
     return status != CPL_ERR_NOMEM;
 }
 
 /* What MPI does first; then the strategy that is asked for, or all. */
-static bool list_candidates(struct cpl_together *p)
+static bool list_candidates(struct cpl_distributed *p)
 {
     const struct cpl_pattern empty = {.n_ranks = p->n_ranks};
     const struct cpl_strategy_choice direct = {.strategy = &cpl_strategy_direct};
@@ -129,7 +130,7 @@ static bool list_candidates(struct cpl_together *p)
         listed = add(p, &input, &list.choice[k]);
     p->tally = -1;
     for (int k = 0; k < p->n && p->tally < 0; k++)
-        if (p->candidate[k].walk.n_waves > 1)
+        if (p->candidate[k].router.n_waves > 1)
             p->tally = k;
     if (listed) {
         p->port = calloc((size_t)p->n_waves, sizeof *p->port);
@@ -140,20 +141,20 @@ static bool list_candidates(struct cpl_together *p)
 
 /* --- what the candidates take */
 
-static void find_loads(struct cpl_together *p)
+static void find_loads(struct cpl_distributed *p)
 {
     struct cpl_rank_load load[CPL_LOCAL_WAVES];
     for (int k = 0; k < p->n; k++) {
-        struct cpl_together_candidate *c = &p->candidate[k];
-        if (cpl_local_loads(&c->walk, c->machine, p->rank, c->edges.at, c->edges.n, 1, load, c->sum,
-                            NULL)) {
+        struct cpl_distributed_candidate *c = &p->candidate[k];
+        if (cpl_local_loads(&c->router, c->machine, p->rank, c->edges.at, c->edges.n, 1, load,
+                            c->sum, NULL)) {
             p->failed = true;
             return;
         }
-        if (cpl_together_is_tallied(p, c))
+        if (cpl_distributed_is_tallied(p, c))
             cpl_local_add_endings(c->machine, &p->endings, 1, load, c->sum);
         *c->most = *c->sum;
-        for (int32_t w = 0; w < c->walk.n_waves; w++) {
+        for (int32_t w = 0; w < c->router.n_waves; w++) {
             p->us[c->first_wave + w] = cpl_rank_load_time(&c->machine->costs, &load[w]);
             cpl_port_load_add(&p->port[c->first_wave + w], &load[w]);
         }
@@ -162,7 +163,7 @@ static void find_loads(struct cpl_together *p)
 
 /* A node's first rank adds up what its ranks load their port with: in the place of records travel
  * the waves of all candidates. */
-static void add_ports(struct cpl_together *p)
+static void add_ports(struct cpl_distributed *p)
 {
     int32_t node = cpl_machine_node(&p->machine, p->rank), first = 0;
     int *to = calloc((size_t)p->n_waves, sizeof *to);
@@ -170,8 +171,8 @@ static void add_ports(struct cpl_together *p)
         first++;
     for (int w = 0; w < p->n_waves && to; w++)
         to[w] = first;
-    int64_t came = cpl_together_round(p, to, p->port, to && first != p->rank ? p->n_waves : 0,
-                                      sizeof *p->port);
+    int64_t came = cpl_distributed_round(p, to, p->port, to && first != p->rank ? p->n_waves : 0,
+                                         sizeof *p->port);
     p->failed |= !to;
     for (int64_t k = 0; k < came; k++) {
         struct cpl_port_load port;
@@ -191,7 +192,7 @@ static void add_ports(struct cpl_together *p)
 _Static_assert(sizeof(struct cpl_local_counts) % sizeof(int64_t) == 0, "counts are words");
 
 /* Joins the times, sums and maxima of all ranks. Returns false on all ranks when one failed. */
-static bool join(struct cpl_together *p)
+static bool join(struct cpl_distributed *p)
 {
     const int n_words = p->n * (int)(sizeof *p->sum / sizeof(int64_t));
     if (!cpl_agree_all(p->comm, !p->failed))
@@ -201,17 +202,17 @@ static bool join(struct cpl_together *p)
                              p->comm);
     cpl_collective_Allreduce(MPI_IN_PLACE, p->us, p->n_waves, MPI_DOUBLE, MPI_MAX, p->comm);
     for (int k = 0; k < p->n; k++)
-        for (int32_t w = 0; w < p->candidate[k].walk.n_waves; w++)
+        for (int32_t w = 0; w < p->candidate[k].router.n_waves; w++)
             p->candidate[k].us += p->us[p->candidate[k].first_wave + w];
     return true;
 }
 
-static struct cpl_metrics metrics_of(const struct cpl_together *p,
-                                     const struct cpl_together_candidate *c)
+static struct cpl_metrics metrics_of(const struct cpl_distributed *p,
+                                     const struct cpl_distributed_candidate *c)
 {
     double n = (double)p->n_ranks;
     return (struct cpl_metrics){
-        .n_waves = c->walk.n_waves,
+        .n_waves = c->router.n_waves,
         .sends_max = c->most->sends,
         .sends_avg = (double)c->sum->sends / n,
         .recvs_max = c->most->recvs,
@@ -230,21 +231,21 @@ static struct cpl_metrics metrics_of(const struct cpl_together *p,
 /* --- the slices */
 
 /* Makes this rank's slice of a candidate's plan. Collective; the same on all ranks. */
-static bool make_slice(struct cpl_together *p, const struct cpl_together_candidate *c,
+static bool make_slice(struct cpl_distributed *p, const struct cpl_distributed_candidate *c,
                        struct cpl_plan_summary *summary, int32_t **words, int32_t *n_words)
 {
     MPI_Comm comm = p->comm;
     struct cpl_local_plan local = {.n_in = 0};
     struct cpl_error error;
     uint64_t waves, hashes[2];
-    bool made = !p->failed && !cpl_local_plan_make(&c->walk, p->n_ranks, p->rank, c->passing.at,
+    bool made = !p->failed && !cpl_local_plan_make(&c->router, p->n_ranks, p->rank, c->passing.at,
                                                    c->passing.n, &local, &error);
     if (!cpl_agree_all(comm, made)) {
         if (made)
             cpl_local_plan_free(&local);
         return false;
     }
-    cpl_together_tell_later(p, &local);
+    cpl_distributed_tell_later(p, &local);
     waves = local.waves;
     cpl_collective_Allreduce(MPI_IN_PLACE, &waves, 1, MPI_UINT64_T, MPI_BOR, comm);
     cpl_local_plan_order(&local, waves);
@@ -262,21 +263,21 @@ static bool make_slice(struct cpl_together *p, const struct cpl_together_candida
 }
 
 /* Whether another one is there with as many waves. */
-static bool has_waves(struct cpl_together_candidate *const *chosen, int n,
-                      const struct cpl_together_candidate *c)
+static bool has_waves(struct cpl_distributed_candidate *const *chosen, int n,
+                      const struct cpl_distributed_candidate *c)
 {
     for (int k = 0; k < n; k++)
-        if (chosen[k]->walk.n_waves == c->walk.n_waves)
+        if (chosen[k]->router.n_waves == c->router.n_waves)
             return true;
     return false;
 }
 
 /* The fastest, then the fastest of each other number of waves if it is faster than MPI. */
-static int choose(const struct cpl_together *p, struct cpl_together_candidate **chosen)
+static int choose(const struct cpl_distributed *p, struct cpl_distributed_candidate **chosen)
 {
     int n = 0;
     for (bool more = true; more && n < p->input->most_plans;) {
-        struct cpl_together_candidate *best = NULL;
+        struct cpl_distributed_candidate *best = NULL;
         for (int k = 1; k < p->n; k++)
             if (!has_waves(chosen, n, &p->candidate[k]) && (!best || p->candidate[k].us < best->us))
                 best = &p->candidate[k];
@@ -287,7 +288,7 @@ static int choose(const struct cpl_together *p, struct cpl_together_candidate **
     return n;
 }
 
-static void summarise(const struct cpl_together *p, const struct cpl_together_candidate *c,
+static void summarise(const struct cpl_distributed *p, const struct cpl_distributed_candidate *c,
                       struct cpl_plan_summary *s)
 {
     *s = (struct cpl_plan_summary){.known = 1,
@@ -304,16 +305,16 @@ static void summarise(const struct cpl_together *p, const struct cpl_together_ca
     cpl_strategy_label(&c->choice, &p->machine, s->strategy);
 }
 
-static bool plan(struct cpl_together *p, struct cpl_agree_output *output)
+static bool plan(struct cpl_distributed *p, struct cpl_agree_output *output)
 {
-    struct cpl_together_candidate *chosen[CPL_MAX_PLANS];
-    cpl_together_count(p);
+    struct cpl_distributed_candidate *chosen[CPL_MAX_PLANS];
+    cpl_distributed_count(p);
     find_loads(p);
     add_ports(p);
     if (!join(p))
         return false;
     int n = choose(p, chosen);
-    cpl_together_tell(p, chosen, n);
+    cpl_distributed_tell(p, chosen, n);
     for (int k = 0; k < n; k++) {
         struct cpl_plan_summary *s = &output->summary[k];
         summarise(p, chosen[k], s);
@@ -332,12 +333,12 @@ static bool plan(struct cpl_together *p, struct cpl_agree_output *output)
 /* What a record takes that this rank makes or gets. */
 #define RECORD_MS 2e-4
 
-static void free_all(struct cpl_together *p)
+static void free_all(struct cpl_distributed *p)
 {
     for (int k = 0; k < p->n; k++) {
         free(p->candidate[k].passing.at);
         free(p->candidate[k].edges.at);
-        cpl_walk_free(&p->candidate[k].walk);
+        cpl_router_free(&p->candidate[k].router);
     }
     free(p->candidate);
     free(p->sum);
@@ -348,12 +349,12 @@ static void free_all(struct cpl_together *p)
     cpl_machine_free(&p->machine);
 }
 
-bool cpl_plan_together(MPI_Comm comm, const struct cpl_agree_input *input,
-                       struct cpl_agree_output *output)
+bool cpl_plan_distributed(MPI_Comm comm, const struct cpl_agree_input *input,
+                          struct cpl_agree_output *output)
 {
     double start = cpl_plan_now_ms();
     bool fits = true;
-    struct cpl_together p = {.comm = comm, .input = input};
+    struct cpl_distributed p = {.comm = comm, .input = input};
     PMPI_Comm_rank(comm, &p.rank);
     PMPI_Comm_size(comm, &p.n_ranks);
     memset(output, 0, sizeof *output);

@@ -1,5 +1,5 @@
-/* What plans of walks take at least (walk_sample.h). */
-#include "planner/strategies/walk_sample.h"
+/* What plans of routers take at least (router_sample.h). */
+#include "planner/strategies/router_sample.h"
 
 #include "planner/plan/plan_internal.h"
 
@@ -34,19 +34,19 @@ static int32_t find_hubs(const struct cpl_pattern *pattern, int32_t *hub)
     return n;
 }
 
-enum cpl_status cpl_walk_sample_init(struct cpl_walk_sample *sample,
-                                     const struct cpl_strategy_input *input,
-                                     struct cpl_arena *arena)
+enum cpl_status cpl_router_sample_init(struct cpl_router_sample *sample,
+                                       const struct cpl_strategy_input *input,
+                                       struct cpl_arena *arena)
 {
     const struct cpl_pattern *pattern = input->pattern;
-    *sample =
-        (struct cpl_walk_sample){.input = input,
-                                 .source = CPL_ARENA_ARRAY(arena, int32_t, MOST_HUBS + MOST_SPACED),
-                                 .reached = CPL_ARENA_ARRAY(arena, int32_t, pattern->n_ranks),
-                                 .stops = CPL_ARENA_ARRAY(arena, int32_t, MOST_STOPS),
-                                 .path = CPL_ARENA_ARRAY(arena, int32_t, MOST_STOPS + 1),
-                                 .wave = CPL_ARENA_ARRAY(arena, int32_t, MOST_STOPS + 1),
-                                 .is_sampled = CPL_ARENA_ARRAY(arena, bool, pattern->n_ranks)};
+    *sample = (struct cpl_router_sample){
+        .input = input,
+        .source = CPL_ARENA_ARRAY(arena, int32_t, MOST_HUBS + MOST_SPACED),
+        .reached = CPL_ARENA_ARRAY(arena, int32_t, pattern->n_ranks),
+        .stops = CPL_ARENA_ARRAY(arena, int32_t, MOST_STOPS),
+        .path = CPL_ARENA_ARRAY(arena, int32_t, MOST_STOPS + 1),
+        .wave = CPL_ARENA_ARRAY(arena, int32_t, MOST_STOPS + 1),
+        .is_sampled = CPL_ARENA_ARRAY(arena, bool, pattern->n_ranks)};
     if (!sample->source || !sample->reached || !sample->stops || !sample->path || !sample->wave ||
         !sample->is_sampled)
         return CPL_ERR_NOMEM;
@@ -111,8 +111,8 @@ static struct hop hop_of(const struct cpl_strategy_input *input, int32_t from, i
 
 /* What the messages of a source take at least; *forwards becomes true when one of them has more
  * than one hop. */
-static struct times source_us(const struct cpl_walk_sample *sample, const struct cpl_walk *walk,
-                              int32_t k, bool *forwards)
+static struct times source_us(const struct cpl_router_sample *sample,
+                              const struct cpl_router *router, int32_t k, bool *forwards)
 {
     const struct cpl_pattern *pattern = sample->input->pattern;
     int32_t source = sample->source[k];
@@ -121,8 +121,8 @@ static struct times source_us(const struct cpl_walk_sample *sample, const struct
     struct times sends = {0, 0}, rest = {1e300, 1e300}, way = {0, 0};
     for (int64_t m = begin; m < begin + n; m += stride) {
         double bytes = (double)pattern->volume[m] * sample->input->unit_bytes;
-        int32_t n_path =
-            cpl_walk_path(walk, source, pattern->dst[m], sample->stops, sample->path, sample->wave);
+        int32_t n_path = cpl_router_path(router, source, pattern->dst[m], sample->stops,
+                                         sample->path, sample->wave);
         struct times after = {0, 0};
         *forwards |= n_path > 2;
         for (int32_t h = 1; h < n_path; h++) {
@@ -148,16 +148,17 @@ static bool says_nothing(const struct cpl_pattern *pattern, int32_t n_waves)
     return pattern->pairs || pattern->payload_class || n_waves > MOST_STOPS;
 }
 
-double cpl_walk_sample_bound(const struct cpl_walk_sample *sample, const struct cpl_walk *walk)
+double cpl_router_sample_bound(const struct cpl_router_sample *sample,
+                               const struct cpl_router *router)
 {
     const struct cpl_pattern *pattern = sample->input->pattern;
     struct times least = {0, 0};
     bool forwards = false;
-    if (says_nothing(pattern, walk->n_waves))
+    if (says_nothing(pattern, router->n_waves))
         return 0;
     memset(sample->reached, 0, (size_t)pattern->n_ranks * sizeof *sample->reached);
     for (int32_t k = 0; k < sample->n; k++)
-        least = longer(least, source_us(sample, walk, k, &forwards));
+        least = longer(least, source_us(sample, router, k, &forwards));
     return (forwards ? least.packed_us : least.bare_us) * (1 - ROUNDING);
 }
 
@@ -200,7 +201,7 @@ static enum cpl_status add_ride(struct rides *rides, const struct ride *ride)
 }
 
 /* Adds the ends of message m's hops that are at sampled ranks. */
-static enum cpl_status add_rides(const struct cpl_walk_sample *sample,
+static enum cpl_status add_rides(const struct cpl_router_sample *sample,
                                  const struct cpl_routes *routes, int32_t source, int64_t m,
                                  struct rides *rides)
 {
@@ -240,8 +241,8 @@ static double busiest_us(const struct cpl_machine *machine, const struct rides *
     return most_us * (1 - ROUNDING);
 }
 
-enum cpl_status cpl_walk_sample_busy(const struct cpl_walk_sample *sample,
-                                     const struct cpl_routes *routes, double *us)
+enum cpl_status cpl_router_sample_busy(const struct cpl_router_sample *sample,
+                                       const struct cpl_routes *routes, double *us)
 {
     const struct cpl_pattern *pattern = sample->input->pattern;
     struct rides rides = {NULL, 0, 0};

@@ -1,8 +1,8 @@
 /* Planning without a root: every rank makes its own slices, from the messages that pass through it
  * (planner/plan/local_plan.h). For strategies whose routes are arithmetic, where collecting all
  * send sets on one rank would take too long or too much memory. */
-#ifndef CARPOOL_PLAN_TOGETHER_H
-#define CARPOOL_PLAN_TOGETHER_H
+#ifndef CARPOOL_PLAN_DISTRIBUTED_H
+#define CARPOOL_PLAN_DISTRIBUTED_H
 
 #include "planner/plan/local_plan.h"
 #include "planner/strategy.h"
@@ -24,12 +24,12 @@ struct cpl_plan_size {
 /* Whether the ranks plan an exchange together: where one rank would take too long for it; and in
  * place of its short search, where enough ranks have a core each and the plans will be tried. Alike
  * on all ranks; local. */
-bool cpl_plan_is_together(const struct cpl_agree_input *input, enum cpl_search search,
-                          const struct cpl_plan_size *size);
+bool cpl_plan_is_distributed(const struct cpl_agree_input *input, enum cpl_search search,
+                             const struct cpl_plan_size *size);
 
 /* What that is taken to last, in milliseconds: some two to four times what it takes by the model,
  * unless few ranks get most messages (bench/results/planning.md). */
-#define CPL_TOGETHER_MS 10
+#define CPL_DISTRIBUTED_MS 10
 
 /* Plans by every candidate of the settings' strategy whose routes are arithmetic, and makes this
  * rank's slices of the fastest by the model with barriers between waves (cpl_plan_cost), to which
@@ -39,46 +39,46 @@ bool cpl_plan_is_together(const struct cpl_agree_input *input, enum cpl_search s
  * free): one had no memory. comm is the
  * shim's own, its errors return; the first rank tells the user what there is to tell. Collective.
  */
-bool cpl_plan_together(MPI_Comm comm, const struct cpl_agree_input *input,
-                       struct cpl_agree_output *output);
+bool cpl_plan_distributed(MPI_Comm comm, const struct cpl_agree_input *input,
+                          struct cpl_agree_output *output);
 
-/* --- between plan_together.c and together_sparse.c: what a rank knows of each candidate, and what
- * the ranks tell each other of the messages */
+/* --- between plan_distributed.c and distributed_sparse.c: what a rank knows of each candidate, and
+ * what the ranks tell each other of the messages */
 
 /* The most bytes that a rank keeps of edges and of messages that pass through it. */
-#define CPL_TOGETHER_MOST_BYTES (128 << 20)
+#define CPL_DISTRIBUTED_MOST_BYTES (128 << 20)
 
 /* A growing array. */
-struct cpl_together_array {
+struct cpl_distributed_array {
     void *at;
     int64_t n, room;
 };
 
-struct cpl_together_candidate {
+struct cpl_distributed_candidate {
     struct cpl_strategy_choice choice;
     const struct cpl_machine *machine; /* with or without lanes */
-    struct cpl_walk walk;
-    struct cpl_together_array edges;   /* struct cpl_local_edge */
-    struct cpl_together_array passing; /* struct cpl_passing: of a candidate that is chosen */
-    int64_t handed_on;                 /* of those that pass */
-    int first_wave;                    /* of its waves among all candidates' */
+    struct cpl_router router;
+    struct cpl_distributed_array edges;   /* struct cpl_local_edge */
+    struct cpl_distributed_array passing; /* struct cpl_passing: of a candidate that is chosen */
+    int64_t handed_on;                    /* of those that pass */
+    int first_wave;                       /* of its waves among all candidates' */
     struct cpl_local_counts *sum, *most;
     double us;
 };
 
-struct cpl_together {
+struct cpl_distributed {
     MPI_Comm comm; /* of the shim's own */
     const struct cpl_agree_input *input;
     int32_t rank, n_ranks;
     struct cpl_machine machine, by_mpi;
-    struct cpl_together_array came;    /* bytes: the last round's records, in no particular order */
-    struct cpl_together_array leaving; /* what goes in the next one */
+    struct cpl_distributed_array came; /* bytes: the last round's records, in no particular order */
+    struct cpl_distributed_array leaving; /* what goes in the next one */
     int n_rounds;
     int n;     /* candidates; the first is what MPI does */
     int tally; /* the candidate by which it is told how many messages end where, for those that have
                   one wave; -1: there is none, each tells its own */
     struct cpl_endings endings;
-    struct cpl_together_candidate *candidate;
+    struct cpl_distributed_candidate *candidate;
     struct cpl_local_counts *sum; /* of each candidate, then the most of each */
     int n_waves;                  /* of all candidates; each has the next two */
     struct cpl_port_load *port;   /* what this rank loads its node's port with; at a node's first
@@ -96,24 +96,25 @@ struct cpl_together {
  * for each pair. Record k of n goes to rank to[k], those for the same rank one after another;
  * records are of record_bytes bytes on all ranks. Returns how many came. Where a rank fails the
  * others' rounds still end. Collective. */
-int64_t cpl_together_round(struct cpl_together *p, const int *to, const void *records, int64_t n,
-                           size_t record_bytes);
+int64_t cpl_distributed_round(struct cpl_distributed *p, const int *to, const void *records,
+                              int64_t n, size_t record_bytes);
 
 /* Whether a candidate tells the ranks where messages end nothing. */
-static inline bool cpl_together_is_tallied(const struct cpl_together *p,
-                                           const struct cpl_together_candidate *c)
+static inline bool cpl_distributed_is_tallied(const struct cpl_distributed *p,
+                                              const struct cpl_distributed_candidate *c)
 {
-    return p->tally >= 0 && c->walk.n_waves == 1;
+    return p->tally >= 0 && c->router.n_waves == 1;
 }
 
 /* Tells the ranks on the messages' ways, for all candidates, what passes there: fills `edges`,
  * `endings` and what `sum` has of a rank's own messages. Collective. */
-void cpl_together_count(struct cpl_together *p);
+void cpl_distributed_count(struct cpl_distributed *p);
 
 /* Tells them the messages themselves, for n candidates: fills `passing`. Collective. */
-void cpl_together_tell(struct cpl_together *p, struct cpl_together_candidate *const *chosen, int n);
+void cpl_distributed_tell(struct cpl_distributed *p,
+                          struct cpl_distributed_candidate *const *chosen, int n);
 
 /* Tells each sender how many edges this rank sends later: sets local->out_later. Collective. */
-void cpl_together_tell_later(struct cpl_together *p, struct cpl_local_plan *local);
+void cpl_distributed_tell_later(struct cpl_distributed *p, struct cpl_local_plan *local);
 
 #endif
