@@ -36,55 +36,55 @@ static void test_corners(void **state)
 }
 
 /* What every rank sends and gets in every step, by walking the messages one after the other. */
-struct router {
+struct walk {
     double bytes[MOST_STEPS][MOST_RANKS][2];
     double segments[MOST_STEPS][MOST_RANKS][2];
 };
 
-static void hop(struct router *router, int step, int32_t *at, int32_t to, double bytes)
+static void hop(struct walk *walk, int step, int32_t *at, int32_t to, double bytes)
 {
-    router->bytes[step][*at][0] += bytes;
-    router->segments[step][*at][0]++;
-    router->bytes[step][to][1] += bytes;
-    router->segments[step][to][1]++;
+    walk->bytes[step][*at][0] += bytes;
+    walk->segments[step][*at][0]++;
+    walk->bytes[step][to][1] += bytes;
+    walk->segments[step][to][1]++;
     *at = to;
 }
 
-static void route_message(struct router *router, const struct cpl_hypercube *cube, int32_t src,
-                          int32_t dst, double bytes)
+static void walk_message(struct walk *walk, const struct cpl_hypercube *cube, int32_t src,
+                         int32_t dst, double bytes)
 {
     int32_t at = src, n = cube->n_steps;
     if (cpl_hypercube_is_guest(cube, src))
-        hop(router, 0, &at, cpl_hypercube_companion(cube, src), bytes);
+        hop(walk, 0, &at, cpl_hypercube_companion(cube, src), bytes);
     for (int32_t k = 0; k < n; k++) {
         int32_t here = cpl_hypercube_corner(cube, at), there = cpl_hypercube_corner(cube, dst);
         if ((here ^ there) & (1 << k))
-            hop(router, 1 + k, &at, cpl_hypercube_rank(cube, here ^ (1 << k)), bytes);
+            hop(walk, 1 + k, &at, cpl_hypercube_rank(cube, here ^ (1 << k)), bytes);
     }
     if (cpl_hypercube_is_guest(cube, dst))
-        hop(router, n + 1, &at, dst, bytes);
+        hop(walk, n + 1, &at, dst, bytes);
     assert_int_equal(at, dst);
 }
 
 static double walked_us(const struct cpl_hypercube *cube, const struct cpl_pattern *pattern,
                         const struct cpl_machine *machine)
 {
-    struct router *router = calloc(1, sizeof *router);
+    struct walk *walk = calloc(1, sizeof *walk);
     double us = 0, ns_per_byte = machine->costs.link[CPL_LINK_NETWORK].ns_per_byte;
     for (int32_t src = 0; src < pattern->n_ranks; src++)
         for (int64_t m = pattern->first[src]; m < pattern->first[src + 1]; m++)
-            route_message(router, cube, src, pattern->dst[m], 8 * (double)pattern->volume[m]);
+            walk_message(walk, cube, src, pattern->dst[m], 8 * (double)pattern->volume[m]);
     for (int step = 0; step < cube->n_steps + 2; step++) {
         double most = 0;
         for (int32_t rank = 0; rank < pattern->n_ranks; rank++) {
-            const double *bytes = router->bytes[step][rank], *n = router->segments[step][rank];
+            const double *bytes = walk->bytes[step][rank], *n = walk->segments[step][rank];
             double ns = (bytes[0] > bytes[1] ? bytes[0] : bytes[1]) * ns_per_byte +
                         (n[0] + n[1]) * machine->costs.segment_ns;
             most = ns > most ? ns : most;
         }
         us += most * 1e-3;
     }
-    free(router);
+    free(walk);
     return us;
 }
 
