@@ -14,7 +14,7 @@ _carpool_values() { # carpool, option
     case $2 in
         --strategy)
             echo auto
-            "$1" strategies 2>/dev/null | sed -n 's/^\([a-z-][a-z-]*\).*/\1/p'
+            "$1" strategies 2>/dev/null | sed -n 's/^\([a-z-][a-z0-9-]*\).*/\1/p'
             ;;
         --machine)
             "$1" plan --help 2>/dev/null | sed -n 's/^   *\([a-z][a-z]*\)   *.* ranks.*/\1/p'

@@ -38,7 +38,7 @@ same() { # description, expected words, word...
 
 commands=$("$carpool" --help | sed -n 's/^  \([a-z]*\)  *.*/\1/p')
 settings=$("$carpool" settings | sed -n 's/^CARPOOL_\([A-Z_]*\)=.*/--\1=/p' | tr A-Z_ a-z-)
-strategies=$("$carpool" strategies | sed -n 's/^\([a-z-]*\).*/\1/p')
+strategies=$("$carpool" strategies | sed -n 's/^\([a-z0-9-]*\).*/\1/p')
 machines=$("$carpool" plan --machine ./none "$top_srcdir/tests/golden/hub-8.txt" 2>&1 |
     sed -n 's/.*built-in ones are //p' | sed 's/,//g' | tr ' ' '\n')
 

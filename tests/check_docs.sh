@@ -14,7 +14,7 @@ clean_environment
 make_scratch
 
 variables=$("$carpool" settings | sed -n 's/^\(CARPOOL_[A-Z_]*\)=.*/\1/p')
-strategies=$("$carpool" strategies | sed -n 's/^\([a-z-]*\).*/\1/p' | sed '/^$/d')
+strategies=$("$carpool" strategies | sed -n 's/^\([a-z0-9-]*\).*/\1/p' | sed '/^$/d')
 commands=$("$carpool" --help | sed -n 's/^  \([a-z]*\)  *.*/\1/p')
 calls=$(sed -n 's/^[A-Z]*(\([A-Z][A-Za-z_]*\),.*/MPI_\1/p' "$top_srcdir/shim/tables/collectives.def"
     sed -n 's/^\(BY_HAND\|MAY_WAIT\|COMES\)(\([A-Z][A-Za-z_]*\),.*/MPI_\2/p' "$top_srcdir/shim/tables/others.def"
