@@ -25,19 +25,25 @@ void cpl_send_buffer_enlarge(struct cpl_send_buffer *buffer, size_t more)
     buffer->bytes = cpl_memory_grow(buffer->bytes, buffer->room, WHAT);
 }
 
-/* Takes back the buffers of combined messages that have been sent. */
+/* Takes back the buffers of combined messages that have been sent. MPI is asked about many in one
+ * call, since each call makes all of MPI go on. */
 static void reap(struct cpl_send_buffers *buffers)
 {
-    struct cpl_send_buffer *buffer, *next;
-    DL_FOREACH_SAFE(buffers->sending, buffer, next)
-    {
-        int sent = 0;
-        PMPI_Test(&buffer->request, &sent, MPI_STATUS_IGNORE);
-        if (!sent)
-            continue;
-        DL_DELETE(buffers->sending, buffer);
-        cpl_send_buffers_spare(buffers, buffer);
-        buffers->n_sending--;
+    struct cpl_send_buffer *asked[MOST_SENDING], *next = buffers->sending;
+    MPI_Request request[MOST_SENDING];
+    int sent[MOST_SENDING];
+    while (next) {
+        int n = 0, n_sent = 0;
+        for (; next && n < MOST_SENDING; next = next->next) {
+            asked[n] = next;
+            request[n++] = next->request;
+        }
+        PMPI_Testsome(n, request, &n_sent, sent, MPI_STATUSES_IGNORE);
+        for (int k = 0; k < n_sent; k++) {
+            DL_DELETE(buffers->sending, asked[sent[k]]);
+            cpl_send_buffers_spare(buffers, asked[sent[k]]);
+            buffers->n_sending--;
+        }
     }
     buffers->reap_at = buffers->n_sending + MORE_SENDING;
 }

@@ -105,8 +105,7 @@ struct cpl_carrier {
      * call is left to MPI. Of a blocking call collective. */
     bool (*resolve)(const struct cpl_neighbor_call *call, struct cpl_carrying *c);
 
-    /* Never wait; progress (NULL: never the first candidate) returns true when the call is
-     * complete. Local. */
+    /* Never wait; progress (NULL: never a first candidate): is the call complete? Local. */
     void (*start)(struct cpl_carrying *c);
     bool (*progress)(struct cpl_carrying *c);
     /* Waits until a blocking call that was started is complete. */

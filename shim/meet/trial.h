@@ -64,8 +64,7 @@ static inline int32_t cpl_trial_candidate(const struct cpl_trial *trial)
  * candidate, must be handed to cpl_trial_judge before the next call. */
 bool cpl_trial_note(struct cpl_trial *trial, double us);
 
-/* Calls that the one in use may carry before anything is to be done; 0: none, a trial is running.
- * They may be noted together afterwards, or (rests) one by one. */
+/* Calls that the one in use may carry before anything is to be done; they may be noted together. */
 static inline int64_t cpl_trial_passing(const struct cpl_trial *trial)
 {
     if (trial->running)

@@ -79,8 +79,7 @@ void cpl_service_unlock(void);
 int cpl_service_step_out(void);
 void cpl_service_step_in(int depth);
 
-/* In a wait that polls, between two looks, while `shared`: lets other threads have the lock if any
- * waits for it. */
+/* In a wait that polls, while `shared`: lets other threads have the lock if any waits for it. */
 void cpl_service_give_way(void);
 
 /* What names the calling thread. */

@@ -35,7 +35,7 @@ struct request {
 static struct {
     int n_ranks;
     uint64_t random, n_posted;
-    int64_t n_sent;
+    int64_t n_sent, n_tests;
     int n_entered[MOCK_MOST_RANKS]; /* barriers */
     double time;
     struct message *first[MOCK_MOST_RANKS][MOCK_MOST_RANKS]; /* by source, destination */
@@ -97,6 +97,11 @@ void mock_set_time(double seconds)
 int64_t mock_n_sent(void)
 {
     return mock.n_sent;
+}
+
+int64_t mock_n_tests(void)
+{
+    return mock.n_tests;
 }
 
 struct cpl_span mock_span(void *address, int count)
@@ -340,6 +345,7 @@ int PMPI_Imrecv_c(void *buf, MPI_Count count, MPI_Datatype type, MPI_Message *ha
 int PMPI_Testsome(int n, MPI_Request requests[], int *n_done, int indices[], MPI_Status statuses[])
 {
     int n_active = 0, code = MPI_SUCCESS;
+    mock.n_tests++;
     *n_done = 0;
     for (int k = 0; k < n; k++) {
         if (requests[k] == MPI_REQUEST_NULL)
@@ -373,6 +379,7 @@ int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
     struct request *r = find(*request);
     bool sends = !r->receives, truncated;
     int rank = r->rank;
+    mock.n_tests++;
     progress(rank);
     if (r->barrier)
         look_at_barrier(r);

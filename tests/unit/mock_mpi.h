@@ -31,6 +31,9 @@ void mock_set_time(double seconds);
 /* Messages that have been sent so far. */
 int64_t mock_n_sent(void);
 
+/* Calls of PMPI_Test and PMPI_Testsome so far. */
+int64_t mock_n_tests(void);
+
 /* Calls of a rank that fail: of those from here on, number `after` (from 0). PMPI_Isend then sends
  * nothing, PMPI_Irecv posts nothing, and both leave the request as it is; PMPI_Testsome finds an
  * error in the status of a receive, PMPI_Test of a send returns one. Messages that nobody receives
