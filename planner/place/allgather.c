@@ -239,9 +239,9 @@ struct row {
     const struct rule *rule;
 };
 
-#define WAY(NAME, name) [CPL_ALLGATHER_##NAME] = {#name, &name},
-static const struct row rows[] = {CPL_ALLGATHER_ALGORITHMS(WAY) WAY(BRUCK, bruck)};
-#undef WAY
+#define ROW(NAME, name) [CPL_ALLGATHER_##NAME] = {#name, &name},
+static const struct row rows[] = {CPL_ALLGATHER_ALGORITHMS(ROW) ROW(BRUCK, bruck)};
+#undef ROW
 
 const char *cpl_allgather_name(enum cpl_allgather_algorithm way)
 {

@@ -25,17 +25,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The ways, WAY(NAME, name): from these rows come the enum, the names, the words of
+/* The algorithms, ROW(NAME, name): from these rows come the enum, the names, the words of
  * CARPOOL_ALLGATHER, the model's rules (`name` in allgather.c) and what carries a call (`name` in
  * shim/exchange/carrier_gather.c). */
-#define CPL_ALLGATHER_ALGORITHMS(WAY)                                                              \
-    WAY(RING, ring)                                                                                \
-    WAY(DOUBLING, doubling)
+#define CPL_ALLGATHER_ALGORITHMS(ROW)                                                              \
+    ROW(RING, ring)                                                                                \
+    ROW(DOUBLING, doubling)
 
 enum cpl_allgather_algorithm {
-#define WAY(NAME, name) CPL_ALLGATHER_##NAME,
-    CPL_ALLGATHER_ALGORITHMS(WAY)
-#undef WAY
+#define ROW(NAME, name) CPL_ALLGATHER_##NAME,
+    CPL_ALLGATHER_ALGORITHMS(ROW)
+#undef ROW
         CPL_N_ALLGATHER_ALGORITHMS,
     CPL_ALLGATHER_BRUCK = CPL_N_ALLGATHER_ALGORITHMS /* MPI's only */
 };

@@ -15,7 +15,7 @@
 
 struct cpl_passing_here cpl_passing_here(const struct cpl_router *router, int32_t rank,
                                          const struct cpl_passing *passing,
-                                         struct cpl_carrier_room *room)
+                                         struct cpl_route_room *room)
 {
     int32_t n =
         cpl_router_path(router, passing->src, passing->dst, room->stops, room->path, room->wave);
@@ -142,7 +142,7 @@ static enum cpl_status find_ranks(const struct cpl_router *router,
                                   const struct cpl_passing *passing, int64_t n,
                                   struct cpl_local_plan *local, int32_t *n_found)
 {
-    struct cpl_carrier_room room;
+    struct cpl_route_room room;
     int32_t *found =
         CPL_ARENA_ARRAY(&local->arena, int32_t, (n + 1) * ((int64_t)router->n_waves + 1));
     int64_t n_all = 0;
@@ -191,7 +191,7 @@ static enum cpl_status build_plan(const struct cpl_router *router, struct cpl_lo
 {
     const struct cpl_pattern *p = &local->pattern;
     struct cpl_routes routes;
-    struct cpl_carrier_room room;
+    struct cpl_route_room room;
     enum cpl_status status = cpl_routes_init(p, router->n_waves, &routes, error);
     if (status)
         return status;

@@ -59,7 +59,7 @@ struct cpl_endings {
 };
 
 /* Room for one message's way. */
-struct cpl_carrier_room {
+struct cpl_route_room {
     int32_t stops[CPL_LOCAL_WAVES + 1], path[CPL_LOCAL_WAVES + 1], wave[CPL_LOCAL_WAVES + 1];
 };
 
@@ -74,7 +74,7 @@ struct cpl_passing_here {
 /* The rank must be on the message's way. */
 struct cpl_passing_here cpl_passing_here(const struct cpl_router *router, int32_t rank,
                                          const struct cpl_passing *passing,
-                                         struct cpl_carrier_room *room);
+                                         struct cpl_route_room *room);
 
 /* What a rank does in a plan. Sums and maxima over ranks give the figures of the plan (struct
  * cpl_metrics). */

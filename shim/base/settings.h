@@ -14,7 +14,7 @@ enum cpl_mode { CPL_MODE_OFF, CPL_MODE_PROFILE, CPL_MODE_AUTO, CPL_MODE_FORCE };
 enum cpl_planning { CPL_PLANNING_AUTO, CPL_PLANNING_ROOT, CPL_PLANNING_DISTRIBUTED };
 enum cpl_embed_choice { CPL_EMBED_OFF, CPL_EMBED_EXACT, CPL_EMBED_ALL };
 
-/* Behind these the ways, in the order of enum cpl_allgather_algorithm. */
+/* Behind these the algorithms, in the order of enum cpl_allgather_algorithm. */
 enum cpl_allgather_choice {
     CPL_ALLGATHER_CHOICE_OFF,
     CPL_ALLGATHER_CHOICE_AUTO,

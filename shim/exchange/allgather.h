@@ -52,8 +52,7 @@ struct cpl_allgather_plan {
 struct cpl_allgather {
     bool agreed; /* the ranks agreed, or tried to; alike on all ranks, as is the next */
     struct cpl_allgather_plan plan;
-    int32_t *
-        rank_at; /* for each algorithm, the rank of every point; then every rank in its own place */
+    int32_t *rank_at; /* by algorithm, the rank of every point; then every rank in its own place */
     struct cpl_gathering gathering;
     struct cpl_arena arena; /* of rank_at and of the arrays of the gathering */
     struct cpl_exchange *sizes[CPL_N_ALLGATHER_KINDS * CPL_ALLGATHER_CLASSES]; /* or NULL */

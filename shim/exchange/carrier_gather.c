@@ -222,9 +222,9 @@ static bool resolve(const struct cpl_neighbor_call *call, struct cpl_carrying *c
             own->type.handle != to->type.handle); /* MPI's to refuse: buffers overlap */
 }
 
-#define WAY(NAME, name) [CPL_ALLGATHER_##NAME] = name,
-static bool (*const steps[])(struct cpl_gathering *, int32_t) = {CPL_ALLGATHER_ALGORITHMS(WAY)};
-#undef WAY
+#define ROW(NAME, name) [CPL_ALLGATHER_##NAME] = name,
+static bool (*const steps[])(struct cpl_gathering *, int32_t) = {CPL_ALLGATHER_ALGORITHMS(ROW)};
+#undef ROW
 
 static void start(struct cpl_carrying *c)
 {
@@ -246,7 +246,7 @@ static void run(struct cpl_carrying *c)
         cpl_carrying_wait_for(c, 2, g->pair);
 }
 
-#define WAY(NAME, own)                                                                             \
+#define ROW(NAME, own)                                                                             \
     [CPL_ALLGATHER_##NAME] = {.name = #own, .resolve = resolve, .start = start, .wait = run},
-const struct cpl_carrier cpl_gather_carriers[] = {CPL_ALLGATHER_ALGORITHMS(WAY)};
-#undef WAY
+const struct cpl_carrier cpl_gather_carriers[] = {CPL_ALLGATHER_ALGORITHMS(ROW)};
+#undef ROW

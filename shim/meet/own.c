@@ -102,6 +102,17 @@ static MPI_Comm make_inner(MPI_Comm comm, const unsigned char *have, int n)
     return inner;
 }
 
+/* Whether this rank has neighbours, in a graph. */
+static bool has_neighbors(MPI_Comm comm, int topology)
+{
+    int rank = 0, n_in = 0, n_out = 0, weighted = 0;
+    if (topology == MPI_DIST_GRAPH)
+        PMPI_Dist_graph_neighbors_count(comm, &n_in, &n_out, &weighted);
+    else if (PMPI_Comm_rank(comm, &rank) == MPI_SUCCESS)
+        PMPI_Graph_neighbors_count(comm, rank, &n_in);
+    return n_in + n_out > 0;
+}
+
 void cpl_agree_graph(MPI_Comm made)
 {
     int topology = MPI_UNDEFINED, n = 0;
@@ -115,7 +126,7 @@ void cpl_agree_graph(MPI_Comm made)
     PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
     PMPI_Comm_size(made, &n);
     unsigned char *have = cpl_memory_need((size_t)n, "a graph's ranks");
-    unsigned char mine = cpl_graph_has_neighbors(made);
+    unsigned char mine = has_neighbors(made, topology);
     if (cpl_collective_Allgather(&mine, 1, MPI_BYTE, have, 1, MPI_BYTE, made) != MPI_SUCCESS)
         memset(have, 0, (size_t)n);
     int n_having = 0;

@@ -78,14 +78,6 @@ static inline void cpl_trial_pass(struct cpl_trial *trial, int64_t n)
         trial->calls += n;
 }
 
-/* Whether there is nothing to do about the call that has been carried, which is noted then. */
-static inline bool cpl_trial_rests(struct cpl_trial *trial)
-{
-    bool rests = cpl_trial_passing(trial) > 0;
-    cpl_trial_pass(trial, rests);
-    return rests;
-}
-
 /* What a call takes by a candidate of the last trial: the median, or the best of a candidate that
  * was dropped at once. Microseconds; 0: it was not in it. */
 static inline double cpl_trial_us(const struct cpl_trial *trial, int32_t candidate)

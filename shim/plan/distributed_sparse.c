@@ -237,7 +237,7 @@ static struct record came_at(const struct cpl_distributed *p, int64_t k)
 static struct cpl_passing_here count(struct cpl_distributed *p, struct cpl_distributed_candidate *c,
                                      const struct cpl_passing *message, int64_t n)
 {
-    struct cpl_carrier_room room;
+    struct cpl_route_room room;
     struct cpl_passing_here here = cpl_passing_here(&c->router, p->rank, message, &room);
     if (here.from >= 0)
         keep_edge(
@@ -316,7 +316,7 @@ void cpl_distributed_count(struct cpl_distributed *p)
 /* Lets messages leave that have come since it was last called. */
 static void hand_on(struct cpl_distributed *p, struct cpl_distributed_candidate *c)
 {
-    struct cpl_carrier_room room;
+    struct cpl_route_room room;
     for (; c->handed_on < c->passing.n; c->handed_on++) {
         const struct cpl_passing *m = (const struct cpl_passing *)c->passing.at + c->handed_on;
         struct cpl_passing_here here = cpl_passing_here(&c->router, p->rank, m, &room);

@@ -58,9 +58,8 @@ struct cpl_record {
     int64_t combined, late_combined; /* of all ranks */
     bool ordered; /* messages left in the order that the next exchange asks for */
     struct cpl_plan_summary summary;
-    char
-        carrier[CPL_RECORD_CARRIER]; /* that carries its calls (exchange/neighbor.h); empty: none */
-    int32_t reason;                  /* enum cpl_left_alone */
+    char carrier[CPL_RECORD_CARRIER]; /* of its calls (exchange/neighbor.h); empty: none */
+    int32_t reason;                   /* enum cpl_left_alone */
     int64_t data_most; /* allgathers: the most bytes of all ranks together in a call; else 0 */
     struct cpl_record_reductions reductions;
     struct cpl_record_trials trials;

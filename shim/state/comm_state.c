@@ -50,17 +50,6 @@ void cpl_graph_stop(void)
         PMPI_Comm_free_keyval(&cpl_context.comms.graph);
 }
 
-bool cpl_graph_has_neighbors(MPI_Comm comm)
-{
-    int topology = MPI_UNDEFINED, rank = 0, n_in = 0, n_out = 0, weighted = 0;
-    PMPI_Topo_test(comm, &topology);
-    if (topology == MPI_DIST_GRAPH)
-        PMPI_Dist_graph_neighbors_count(comm, &n_in, &n_out, &weighted);
-    else if (topology == MPI_GRAPH && PMPI_Comm_rank(comm, &rank) == MPI_SUCCESS)
-        PMPI_Graph_neighbors_count(comm, rank, &n_in);
-    return n_in + n_out > 0;
-}
-
 void cpl_graph_keep(MPI_Comm comm, MPI_Comm inner)
 {
     struct cpl_graph *graph = &whole;

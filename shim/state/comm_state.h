@@ -158,9 +158,6 @@ struct cpl_graph {
 bool cpl_graph_start(void);
 void cpl_graph_stop(void);
 
-/* Whether this rank has neighbours. Local. */
-bool cpl_graph_has_neighbors(MPI_Comm comm);
-
 /* Takes over the inner communicator; MPI_COMM_NULL: all ranks have neighbours. Waits for memory.
  * Local. */
 void cpl_graph_keep(MPI_Comm comm, MPI_Comm inner);
