@@ -233,9 +233,8 @@ bool cpl_life_carry(cpl_planner *plan, struct cpl_neighbor_call *call, struct cp
     struct cpl_carrying c = {.state = state, .x = x, .by = take_turn(state, x), .data = &x->data};
     if (!c.by && pass_untimed(x))
         return false;
-    const bool timed =
-        x->plans.trial.running || x->planned.n < CPL_N_SAMPLES ||
-        cpl_report_is_wanted(); /* most calls are carried without a look at the clock */
+    const bool timed = x->plans.trial.running || x->planned.n < CPL_N_SAMPLES ||
+                       cpl_report_is_wanted(); /* else without a look at the clock */
     const double start = c.by && timed ? PMPI_Wtime() : 0;
     if (c.by && c.by->carrier->resolve(call, &c)) {
         c.by->carrier->start(&c);
