@@ -15,7 +15,7 @@ strategies=$(sed -n "s#^[A-Z]*(\([a-z0-9_]*\))\$#$top/planner/strategies/strateg
     "$top/planner/strategies/strategies.def")
 
 # The words that settings.def takes from a table: "ring", "doubling"
-allgather_words=$(sed -n 's/^ *WAY([A-Z_]*, \([a-z_]*\)).*/, "\1"/p' "$top/planner/place/allgather.h" |
+allgather_words=$(sed -n 's/^ *ROW([A-Z_]*, \([a-z_]*\)).*/, "\1"/p' "$top/planner/place/allgather.h" |
     tr -d '\n' | sed 's/^, //')
 
 # The document with the rows as they are in the tables.
