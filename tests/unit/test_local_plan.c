@@ -43,7 +43,7 @@ static struct cpl_passing *room_for(struct ranks *ranks, int32_t rank)
 static void learn(struct ranks *ranks, const struct cpl_router *router,
                   const struct cpl_pattern *pattern)
 {
-    struct cpl_carrier_room room;
+    struct cpl_route_room room;
     int64_t done[LARGE] = {0};
     memset(ranks, 0, sizeof *ranks);
     ranks->n = pattern->n_ranks;
@@ -90,7 +90,7 @@ static int64_t before_choice(const struct ranks *ranks, const struct cpl_router 
 {
     size_t most = 2 * (size_t)ranks->n_passing[rank] + 1;
     struct cpl_local_edge *found = calloc(most, sizeof *found);
-    struct cpl_carrier_room room;
+    struct cpl_route_room room;
     int64_t n = 0;
     assert_non_null(found);
     *counts = (struct cpl_local_counts){0};
@@ -115,7 +115,7 @@ static int64_t before_choice(const struct ranks *ranks, const struct cpl_router 
 /* Messages for one rank are alike where they go the same way from here on, and there only. */
 static void check_rest(const struct ranks *ranks, const struct cpl_router *router, int32_t rank)
 {
-    struct cpl_carrier_room room, other_room;
+    struct cpl_route_room room, other_room;
     for (int64_t k = 1; k < ranks->n_passing[rank]; k++) {
         const struct cpl_passing *m = &ranks->passing[rank][k - 1], *o = &ranks->passing[rank][k];
         struct cpl_passing_here here = cpl_passing_here(router, rank, m, &room);
